@@ -1,0 +1,152 @@
+/* One run: the ranks, their workers and what they share.
+ *
+ * Worker   runs its crew's queues task by task (fleet_worker.c).  It holds nothing back: a task is
+ *          written and signalled before the next one is popped, so a worker that blocks owes nobody
+ *          anything.
+ * Epochs   the last worker of a rank to arrive does `end`, then `begin` of the next epoch
+ *          (fleet_epoch.c).
+ * Puts     go through a FIFO to the rank's proxy, which copies and signals in any order
+ *          (fleet_fifo.c).
+ * Watch    the calling thread, which decides that nothing will ever move again (fleet_watch.c).
+ *
+ * Memory order: only flags synchronise.  Counters that are watched are relaxed. */
+#ifndef BACKENDS_CPU_FLEET_H
+#define BACKENDS_CPU_FLEET_H
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backends/cpu/bell.h"
+#include "backends/ops/tile_ops.h"
+#include "core/backend.h"
+#include "core/check.h"
+
+struct cpu_options {
+    uint64_t threads_per_crew; /* at most; a crew of fewer workers gets as many */
+    uint64_t fifo;             /* commands */
+    uint64_t timeout_ps;
+};
+
+struct counter {
+    alignas(64) _Atomic uint64_t value; /* a cache line each */
+};
+
+/* Flags of our own, after the program's: workers wait for their rank, and ranks for each other, as
+ * tasks do. */
+enum own_flag { OWN_BEGUN, OWN_ARRIVED, OWN_ALIGNED, OWN_FLAG_COUNT };
+
+/* What a worker is at: plain data of the worker, read by others after it has ended. */
+struct position {
+    uint64_t        epoch, index;
+    uint32_t        queue;
+    enum op         op;
+    enum wait_phase phase;
+    uint32_t        step; /* of a segment wait, else NO_STEP */
+};
+
+#define NO_STEP UINT32_MAX
+
+struct worker {
+    struct fleet   *fleet;
+    struct rank    *rank;
+    uint32_t        crew;
+    pthread_t       thread;
+    struct scratch *scratch;
+    struct position at;
+
+    _Atomic uint32_t blocked_flag;   /* NO_FLAG: running or ended */
+    _Atomic uint64_t blocked_target;
+    uint64_t         given_up_value; /* of the flag, when the run stopped */
+
+    uint64_t tasks, puts;
+    uint64_t paused_ns; /* in waits of tasks, this epoch */
+    uint64_t busy_ns, idle_ns, waiting_ns[RESULT_CAUSES_MAX]; /* counted epochs */
+};
+
+struct command;
+
+struct fifo {
+    struct command  *slots; /* NULL: the program has no second node */
+    uint32_t         capacity;
+    struct bell      filled, emptied;
+    _Atomic uint32_t closed;
+    pthread_t        thread;
+    bool             started;
+};
+
+/* Times are kept for the epochs that can become samples. */
+#define EPOCH_TIMES (RESULT_SAMPLES_MAX + 1)
+
+struct rank {
+    struct fleet       *fleet;
+    uint32_t            index;
+    uint8_t            *window;
+    struct counter     *flags;
+    struct bell         bell; /* rings for every flag of this rank */
+    struct counter      popped[PROGRAM_QUEUES_MAX]; /* this epoch */
+    struct counter      signals; /* received */
+    struct fifo         fifo;
+    struct check_report check;
+    uint64_t            epoch; /* begun last */
+    uint64_t            started_ns[EPOCH_TIMES], ended_ns[EPOCH_TIMES]; /* by epoch % EPOCH_TIMES */
+};
+
+enum stop { STOP_NOT, STOP_QUIESCENT, STOP_TIMEOUT, STOP_START /* a thread did not start */ };
+
+struct fleet {
+    const struct job         *job;
+    const struct program     *program;
+    const struct cpu_options *options;
+    uint64_t                  epochs;
+    uint32_t                  rank_count, worker_count, crew_threads[PROGRAM_CREWS_MAX];
+    struct rank              *ranks;
+    struct worker            *workers; /* by rank, then crew */
+    uint8_t                 **windows;
+    struct memory             memory;
+
+    _Atomic uint32_t stop;     /* enum stop: the abort word, which every wait looks at */
+    _Atomic uint64_t active;   /* running workers and undelivered puts: what can still signal */
+    _Atomic uint64_t wakings;  /* waits that have ended */
+    _Atomic uint32_t checking; /* ranks at an epoch's begin or end, which may take long */
+    _Atomic uint32_t ended;    /* workers */
+    struct bell      end_bell;
+};
+
+/* ---- fleet.c ---- */
+
+/* UINT64_MAX when it does not fit 64 bits. */
+uint64_t fleet_memory_bytes(const struct job *job);
+
+/* Allocates and writes the first inputs.  False: out of memory; destroy takes what there is. */
+bool     fleet_create(const struct job *job, struct fleet *f);
+void     fleet_destroy(struct fleet *f);
+
+/* ---- fleet_flags.c ---- */
+
+void fleet_signal(struct fleet *f, uint32_t rank, uint32_t flag, uint64_t add);
+void fleet_signal_task(struct fleet *f, uint32_t rank, const struct task *t);
+bool fleet_flag_reached(const struct rank *r, uint32_t flag, uint64_t target);
+void fleet_stop(struct fleet *f, enum stop why); /* the first one counts */
+bool fleet_stopped(const struct fleet *f);
+bool worker_await(struct worker *w, uint32_t flag, uint64_t target); /* false: the run stops */
+uint64_t clock_now_ns(void);
+
+/* ---- fleet_worker.c, fleet_epoch.c, fleet_fifo.c, fleet_watch.c, fleet_hang.c ---- */
+
+void *worker_main(void *worker);
+
+uint32_t own_flag(const struct fleet *f, enum own_flag flag);
+bool     epoch_turn(struct worker *w, uint64_t epoch); /* all of this rank's workers have arrived */
+
+uint64_t fifo_bytes(uint64_t capacity);
+bool     fifo_push(struct worker *w, const struct task *t, uint64_t epoch);
+void    *fifo_main(void *rank);
+void     fifo_close(struct fifo *f); /* what was pushed is still delivered */
+
+void fleet_watch(struct fleet *f);
+void fleet_report_hang(const struct fleet *f, char *out, size_t out_bytes);
+
+#endif

@@ -1,0 +1,97 @@
+#include <time.h>
+
+#include "backends/cpu/fleet.h"
+
+#define SPINS 50 /* about the time of a few flag hops; more would starve the other workers */
+
+uint64_t clock_now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* ---- signals ---- */
+
+void fleet_signal(struct fleet *f, uint32_t rank, uint32_t flag, uint64_t add)
+{
+    struct rank *r = &f->ranks[rank];
+
+    atomic_fetch_add_explicit(&r->flags[flag].value, add, memory_order_release);
+    atomic_fetch_add_explicit(&r->signals.value, 1, memory_order_relaxed);
+    bell_ring(&r->bell);
+}
+
+void fleet_signal_task(struct fleet *f, uint32_t rank, const struct task *t)
+{
+    for (uint32_t i = 0; i < t->signal_count; i++) {
+        uint32_t first, count = program_target_ranks(f->program, rank, t->signals[i].rank, &first);
+
+        for (uint32_t j = 0; j < count; j++)
+            fleet_signal(f, first + j, t->signals[i].flag, t->signals[i].add);
+    }
+}
+
+bool fleet_flag_reached(const struct rank *r, uint32_t flag, uint64_t target)
+{
+    return atomic_load_explicit(&r->flags[flag].value, memory_order_acquire) >= target;
+}
+
+uint32_t own_flag(const struct fleet *f, enum own_flag flag)
+{
+    return f->program->flag_count + (uint32_t)flag;
+}
+
+/* ---- the abort word ---- */
+
+bool fleet_stopped(const struct fleet *f)
+{
+    return atomic_load_explicit(&f->stop, memory_order_relaxed) != STOP_NOT;
+}
+
+void fleet_stop(struct fleet *f, enum stop why)
+{
+    uint32_t none = STOP_NOT;
+
+    atomic_compare_exchange_strong_explicit(&f->stop, &none, why, memory_order_relaxed,
+                                            memory_order_relaxed);
+    for (uint32_t i = 0; i < f->rank_count; i++) {
+        bell_ring(&f->ranks[i].bell);
+        bell_ring(&f->ranks[i].fifo.emptied);
+    }
+}
+
+/* ---- waits ---- */
+
+static void block(struct worker *w, uint32_t flag, uint64_t target)
+{
+    struct fleet *f = w->fleet;
+
+    atomic_store_explicit(&w->blocked_target, target, memory_order_relaxed);
+    atomic_store_explicit(&w->blocked_flag, flag, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&f->active, 1, memory_order_relaxed);
+    for (;;) {
+        uint32_t seen = bell_read(&w->rank->bell);
+
+        if (fleet_stopped(f)) { /* stays marked as blocked, for the report */
+            w->given_up_value = w->rank->flags[flag].value;
+            return;
+        }
+        if (fleet_flag_reached(w->rank, flag, target))
+            break;
+        bell_sleep(&w->rank->bell, seen, BELL_SLEEP_NS);
+    }
+    atomic_fetch_add_explicit(&f->wakings, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&f->active, 1, memory_order_relaxed);
+    atomic_store_explicit(&w->blocked_flag, NO_FLAG, memory_order_relaxed);
+}
+
+bool worker_await(struct worker *w, uint32_t flag, uint64_t target)
+{
+    for (uint32_t i = 0; i < SPINS; i++)
+        if (fleet_flag_reached(w->rank, flag, target))
+            return !fleet_stopped(w->fleet);
+    block(w, flag, target);
+    return !fleet_stopped(w->fleet);
+}

@@ -1,0 +1,187 @@
+#include <assert.h>
+
+#include "backends/cpu/fleet.h"
+
+/* ---- waits ---- */
+
+static uint32_t cause_of(const struct program *p, uint32_t flag)
+{
+    const struct flag_group *g = program_flag_group(p, flag);
+
+    assert(g);
+    return (uint32_t)(g - p->flag_groups);
+}
+
+static void account_wait(struct worker *w, uint32_t cause, uint64_t since_ns)
+{
+    uint64_t waited_ns = clock_now_ns() - since_ns;
+
+    w->paused_ns += waited_ns;
+    if (w->at.epoch > w->fleet->job->timing.warmup)
+        w->waiting_ns[cause] += waited_ns;
+}
+
+static bool await_flag(struct worker *w, uint32_t flag, uint64_t target)
+{
+    uint64_t since_ns;
+
+    if (fleet_flag_reached(w->rank, flag, target))
+        return !fleet_stopped(w->fleet);
+    since_ns = clock_now_ns();
+    if (!worker_await(w, flag, target))
+        return false;
+    account_wait(w, cause_of(w->fleet->program, flag), since_ns);
+    return true;
+}
+
+static bool await(struct worker *w, const struct wait *wait)
+{
+    const struct program *p = w->fleet->program;
+
+    for (uint32_t i = 0; i < wait->count; i++)
+        if (!await_flag(w, wait->flag + i,
+                        program_wait_target(p, w->rank->index, wait, i, w->at.epoch)))
+            return false;
+    return true;
+}
+
+static bool await_phase(struct worker *w, const struct task *t, enum wait_phase phase)
+{
+    w->at.phase = phase;
+    for (uint32_t i = 0; i < t->wait_count; i++)
+        if (t->waits[i].phase == phase && !await(w, &t->waits[i]))
+            return false;
+    return true;
+}
+
+/* ---- tasks ---- */
+
+static bool compute_steps(struct worker *w, const struct task *t)
+{
+    struct fleet *f = w->fleet;
+    uint32_t steps = program_step_count(t);
+
+    tile_gemm_begin(w->scratch, t);
+    for (w->at.step = 0; w->at.step < steps; w->at.step++) {
+        struct segment s;
+        struct operand a, b;
+
+        program_step(f->program, w->rank->index, t, w->at.step, &s, &a, &b);
+        if (!await(w, &s.wait))
+            return false;
+        tile_gemm_step(w->scratch, &f->memory, w->rank->index, w->at.epoch, t, w->at.step);
+    }
+    w->at.step = NO_STEP;
+    return true;
+}
+
+static bool hand_over(struct worker *w, const struct task *t)
+{
+    uint64_t since_ns = clock_now_ns();
+
+    if (!fifo_push(w, t, w->at.epoch))
+        return false;
+    account_wait(w, w->fleet->program->flag_group_count, since_ns);
+    w->puts++;
+    return true;
+}
+
+static bool run_task(struct worker *w, const struct task *t)
+{
+    struct fleet *f = w->fleet;
+
+    if (!await_phase(w, t, WAIT_ENTRY))
+        return false;
+    if (t->op == OP_GEMM && !compute_steps(w, t))
+        return false;
+    if (!await_phase(w, t, WAIT_LATE))
+        return false;
+    w->tasks++;
+    if (t->op == OP_PUT)
+        return hand_over(w, t); /* the proxy moves and signals */
+    if (t->op == OP_GEMM)
+        tile_gemm_finish(w->scratch, &f->memory, w->rank->index, w->at.epoch, t);
+    else if (t->op != OP_NOP)
+        tile_move(w->scratch, &f->memory, w->rank->index, w->at.epoch, t);
+    fleet_signal_task(f, w->rank->index, t);
+    return true;
+}
+
+/* ---- queues and epochs ---- */
+
+static bool drain(struct worker *w, uint32_t queue)
+{
+    const struct program *p = w->fleet->program;
+    uint64_t length = program_queue_length(p, w->rank->index, queue);
+    struct task t;
+
+    w->at.queue = queue;
+    for (;;) {
+        w->at.index =
+            atomic_fetch_add_explicit(&w->rank->popped[queue].value, 1, memory_order_relaxed);
+        if (w->at.index >= length)
+            return true;
+        program_task(p, w->rank->index, queue, w->at.index, &t);
+        w->at.op = t.op;
+        if (!run_task(w, &t))
+            return false;
+    }
+}
+
+static bool drain_all(struct worker *w)
+{
+    const struct crew *crew = &w->fleet->program->crews[w->crew];
+
+    for (uint32_t i = 0; i < crew->queue_count; i++)
+        if (!drain(w, crew->queues[i]))
+            return false;
+    return true;
+}
+
+/* The last one of the rank to arrive turns to the next epoch, the others wait for it. */
+static bool arrive(struct worker *w, uint64_t epoch)
+{
+    struct fleet *f = w->fleet;
+    uint64_t workers = f->worker_count / f->rank_count;
+    uint64_t before = atomic_fetch_add_explicit(&w->rank->flags[own_flag(f, OWN_ARRIVED)].value, 1,
+                                                memory_order_acq_rel);
+
+    if (before + 1 == epoch * workers)
+        return epoch_turn(w, epoch);
+    return epoch == f->epochs || worker_await(w, own_flag(f, OWN_BEGUN), epoch + 1);
+}
+
+static bool run_epoch(struct worker *w, uint64_t epoch)
+{
+    uint64_t begin_ns = clock_now_ns(), drained_ns;
+
+    w->at = (struct position){.epoch = epoch, .step = NO_STEP};
+    w->paused_ns = 0;
+    if (!drain_all(w))
+        return false;
+    drained_ns = clock_now_ns();
+    if (!arrive(w, epoch))
+        return false;
+    if (epoch > w->fleet->job->timing.warmup) {
+        w->busy_ns += drained_ns - begin_ns - w->paused_ns;
+        w->idle_ns += clock_now_ns() - drained_ns;
+    }
+    return true;
+}
+
+void *worker_main(void *arg)
+{
+    struct worker *w = arg;
+    struct fleet *f = w->fleet;
+
+    w->scratch = scratch_create();
+    if (worker_await(w, own_flag(f, OWN_BEGUN), 1))
+        for (uint64_t epoch = 1; epoch <= f->epochs && run_epoch(w, epoch); epoch++)
+            ;
+    scratch_destroy(w->scratch);
+    if (!fleet_stopped(f))
+        atomic_fetch_sub_explicit(&f->active, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&f->ended, 1, memory_order_relaxed);
+    bell_ring(&f->end_bell);
+    return NULL;
+}

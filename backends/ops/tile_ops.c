@@ -1,0 +1,234 @@
+#include "backends/ops/tile_ops.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/ops/blas.h"
+#include "backends/ops/element.h"
+
+#define GEMM_DEPTH 256 /* k of one BLAS call: bounds the scratch, whatever a segment's k */
+#define MOVE_RUN 512   /* elements that COPY and REDUCE keep in f32 at a time */
+
+/* f32, row-major, without gaps. */
+struct scratch {
+    float *a, *b, *sum; /* [m, GEMM_DEPTH], [n, GEMM_DEPTH], [m, n] */
+    uint64_t a_size, b_size, sum_size;
+};
+
+struct scratch *scratch_create(void)
+{
+    struct scratch *s = calloc(1, sizeof *s);
+
+    assert(s);
+    return s;
+}
+
+void scratch_destroy(struct scratch *s)
+{
+    if (!s)
+        return;
+    free(s->a);
+    free(s->b);
+    free(s->sum);
+    free(s);
+}
+
+static void reserve(float **array, uint64_t *size, uint64_t needed)
+{
+    if (needed <= *size)
+        return;
+    free(*array);
+    *array = malloc(needed * sizeof **array);
+    assert(*array); /* promised by tile_scratch_bytes() */
+    *size = needed;
+}
+
+uint64_t tile_scratch_bytes(const struct task *task)
+{
+    if (task->op != OP_GEMM)
+        return 0;
+    return (task->m * task->n + (task->m + task->n) * GEMM_DEPTH) * sizeof(float);
+}
+
+/* Operands inside the node may be anyone's; only the target of a put lies outside. */
+static struct matrix locate(const struct memory *m, uint32_t rank, uint64_t epoch,
+                            const struct operand *o, uint64_t rows, uint64_t cols)
+{
+    assert(world_same_node(m->program->world, rank, o->rank));
+    return matrix_locate(m, o->rank, epoch, o, rows, cols);
+}
+
+static struct operand addend_at(const struct task *task, uint32_t i)
+{
+    struct operand o = task->addend;
+
+    o.offset += i * task->addend_stride;
+    return o;
+}
+
+/* ---- GEMM ---- */
+
+void tile_gemm_begin(struct scratch *s, const struct task *task)
+{
+    reserve(&s->a, &s->a_size, task->m * GEMM_DEPTH);
+    reserve(&s->b, &s->b_size, task->n * GEMM_DEPTH);
+    reserve(&s->sum, &s->sum_size, task->m * task->n);
+    if (task->m > 0 && task->n > 0)
+        memset(s->sum, 0, task->m * task->n * sizeof *s->sum);
+}
+
+static void load_block(const struct matrix *x, uint64_t rows, uint64_t col, uint64_t cols,
+                       float *out)
+{
+    for (uint64_t i = 0; i < rows; i++)
+        matrix_load_row(x, i, col, cols, out + i * cols);
+}
+
+void tile_gemm_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
+                    const struct task *task, uint32_t step)
+{
+    struct segment segment;
+    struct operand a_at, b_at;
+
+    if (task->m == 0 || task->n == 0)
+        return;
+    program_step(m->program, rank, task, step, &segment, &a_at, &b_at);
+    struct matrix a = locate(m, rank, epoch, &a_at, task->m, segment.k);
+    struct matrix b = locate(m, rank, epoch, &b_at, task->n, segment.k);
+
+    for (uint64_t k = 0; k < segment.k; k += GEMM_DEPTH) {
+        uint64_t depth = min_u64(GEMM_DEPTH, segment.k - k);
+
+        load_block(&a, task->m, k, depth, s->a);
+        load_block(&b, task->n, k, depth, s->b);
+        blas_add_product(task->m, task->n, depth, s->a, s->b, s->sum);
+    }
+}
+
+/* Row i of the result to every rank that every target means. */
+static void store_row(const struct memory *m, uint32_t rank, uint64_t epoch,
+                      const struct task *task, uint64_t row, uint64_t col, uint64_t count,
+                      const float *values)
+{
+    for (uint32_t i = 0; i < task->out_count; i++) {
+        uint32_t first, targets = program_target_ranks(m->program, rank, task->out[i].rank, &first);
+
+        assert(world_same_node(m->program->world, rank, first));
+        for (uint32_t t = 0; t < targets; t++) {
+            struct matrix out = matrix_locate(m, first + t, epoch, &task->out[i], task->m, task->n);
+
+            matrix_store_row(&out, row, col, count, values);
+        }
+    }
+}
+
+void tile_gemm_finish(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
+                      const struct task *task)
+{
+    for (uint32_t a = 0; a < task->addend_count; a++) {
+        struct operand at = addend_at(task, a);
+        struct matrix addend = locate(m, rank, epoch, &at, task->m, task->n);
+
+        for (uint64_t i = 0; i < task->m; i++)
+            matrix_add_row(&addend, i, 0, task->n, s->sum + i * task->n);
+    }
+    for (uint64_t i = 0; i < task->m; i++)
+        store_row(m, rank, epoch, task, i, 0, task->n, s->sum + i * task->n);
+}
+
+/* ---- the other ops ---- */
+
+static void reduce(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task)
+{
+    float sum[MOVE_RUN];
+
+    for (uint64_t i = 0; i < task->m; i++)
+        for (uint64_t j = 0; j < task->n; j += MOVE_RUN) {
+            uint64_t count = min_u64(MOVE_RUN, task->n - j);
+
+            memset(sum, 0, sizeof sum);
+            for (uint32_t a = 0; a < task->addend_count; a++) {
+                struct operand at = addend_at(task, a);
+                struct matrix addend = locate(m, rank, epoch, &at, task->m, task->n);
+
+                matrix_add_row(&addend, i, j, count, sum);
+            }
+            store_row(m, rank, epoch, task, i, j, count, sum);
+        }
+}
+
+/* Values of one type travel as bytes, so that NaNs keep their payload; others are converted. */
+static void copy_matrix(const struct matrix *from, const struct matrix *to, uint64_t rows,
+                        uint64_t cols)
+{
+    float values[MOVE_RUN];
+
+    if (from->base == to->base && rows > 0 && cols > 0) {
+        assert(from->dtype == to->dtype && (from->ld == to->ld || rows == 1));
+        return; /* bytes onto themselves: a rank's own share of RANK_NODE */
+    }
+    for (uint64_t i = 0; i < rows; i++) {
+        if (from->dtype == to->dtype) {
+            memcpy(matrix_row(to, i), matrix_row(from, i), cols * dtype_bytes(from->dtype));
+            continue;
+        }
+        for (uint64_t j = 0; j < cols; j += MOVE_RUN) {
+            uint64_t count = min_u64(MOVE_RUN, cols - j);
+
+            matrix_load_row(from, i, j, count, values);
+            matrix_store_row(to, i, j, count, values);
+        }
+    }
+}
+
+static void copy(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task)
+{
+    struct matrix from = locate(m, rank, epoch, &task->a, task->m, task->n);
+
+    for (uint32_t i = 0; i < task->out_count; i++) {
+        uint32_t first, targets = program_target_ranks(m->program, rank, task->out[i].rank, &first);
+
+        assert(world_same_node(m->program->world, rank, first));
+        for (uint32_t t = 0; t < targets; t++) {
+            struct matrix to = matrix_locate(m, first + t, epoch, &task->out[i], task->m, task->n);
+
+            copy_matrix(&from, &to, task->m, task->n);
+        }
+    }
+}
+
+static void put(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task)
+{
+    uint64_t elements = task->m * task->n;
+
+    if (elements == 0)
+        return; /* a bare signal */
+    assert(task->out_count == 1 && task->out[0].rank != RANK_NODE);
+    struct matrix from = locate(m, rank, epoch, &task->a, 1, elements);
+    struct matrix to = matrix_locate(m, task->out[0].rank, epoch, &task->out[0], 1, elements);
+
+    assert(from.dtype == to.dtype && from.base != to.base);
+    copy_matrix(&from, &to, 1, elements);
+}
+
+void tile_move(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
+               const struct task *task)
+{
+    (void)s;
+    switch (task->op) {
+    case OP_COPY:
+        copy(m, rank, epoch, task);
+        return;
+    case OP_REDUCE:
+        reduce(m, rank, epoch, task);
+        return;
+    case OP_PUT:
+        put(m, rank, epoch, task);
+        return;
+    case OP_NOP:
+    case OP_GEMM:
+        break;
+    }
+    assert(!"only COPY, REDUCE and PUT move data");
+}

@@ -1,0 +1,25 @@
+/* What a worker's time is worth on the machine: pure functions, whole picoseconds. */
+#ifndef BACKENDS_SIM_COST_H
+#define BACKENDS_SIM_COST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/machine.h"
+#include "core/program.h"
+
+/* Fixed part of a task.  `fetched`: it was popped and decoded while the one before ran, and had not
+ * to wait.  `streaming`: a copy right behind a copy. */
+uint64_t cost_start(const struct machine *m, enum op op, bool fetched, bool streaming);
+
+/* What of it is left when flows add the link's latency, which copies were measured with. */
+uint64_t cost_before_flows(const struct machine *m, uint64_t fixed_ps);
+
+/* Main loop of a tile of rows x cols over k.  The tensor cores work in whole tiles and steps, of
+ * `step_ps` each. */
+uint64_t cost_gemm(const struct machine *m, uint64_t step_ps, uint64_t rows, uint64_t cols,
+                   uint64_t k);
+
+uint64_t cost_bytes(uint64_t bytes, double rate);
+
+#endif

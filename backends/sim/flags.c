@@ -1,0 +1,102 @@
+#include "backends/sim/flags.h"
+
+#include "backends/sim/jitter.h"
+#include "backends/sim/stats.h"
+#include "backends/sim/worker.h"
+
+static uint64_t flag_slot(const struct sim *s, uint32_t rank, uint32_t flag)
+{
+    return (uint64_t)rank * s->program->flag_count + flag;
+}
+
+static void block_on(struct sim *s, struct worker *w, uint32_t flag, uint64_t target)
+{
+    uint32_t *first = &s->first_blocked[flag_slot(s, w->id.rank, flag)];
+
+    w->flag = flag;
+    w->target = target;
+    w->next_blocked = *first;
+    *first = worker_index(s, w);
+    worker_block(s, w, stats_flag_cause(s, flag));
+}
+
+bool flags_met(struct sim *s, struct worker *worker, const struct wait *w)
+{
+    for (; worker->wait_flag < w->count; worker->wait_flag++) {
+        uint32_t flag = w->flag + worker->wait_flag;
+        uint64_t target = program_wait_target(s->program, worker->id.rank, w, worker->wait_flag,
+                                              worker->id.epoch);
+
+        if (s->counters[flag_slot(s, worker->id.rank, flag)] < target) {
+            block_on(s, worker, flag, target);
+            return false;
+        }
+    }
+    worker->wait_flag = 0;
+    return true;
+}
+
+bool flags_would_meet(const struct sim *s, const struct worker *worker, const struct wait *w)
+{
+    for (uint32_t i = 0; i < w->count; i++) {
+        uint64_t target = program_wait_target(s->program, worker->id.rank, w, i, worker->id.epoch);
+
+        if (s->counters[flag_slot(s, worker->id.rank, w->flag + i)] < target)
+            return false;
+    }
+    return true;
+}
+
+/* Takes those that wait for no more than `value` off the list; the result is in order of blocking.
+ */
+static uint32_t take_satisfied(struct sim *s, uint32_t *link, uint64_t value)
+{
+    uint32_t taken = NO_WORKER;
+
+    while (*link != NO_WORKER) {
+        uint32_t index = *link;
+        struct worker *w = &s->workers[index];
+
+        if (w->target > value) {
+            link = &w->next_blocked;
+            continue;
+        }
+        *link = w->next_blocked;
+        w->next_blocked = taken;
+        taken = index;
+    }
+    return taken;
+}
+
+static void signal_seen(void *arg, uint64_t slot, uint64_t add)
+{
+    struct sim *s = arg;
+    uint32_t next;
+
+    s->counters[slot] += add;
+    next = take_satisfied(s, &s->first_blocked[slot], s->counters[slot]);
+    while (next != NO_WORKER) {
+        struct worker *w = &s->workers[next];
+
+        next = w->next_blocked;
+        worker_wake(s, w);
+    }
+}
+
+void flags_signal(struct sim *s, uint32_t rank, const struct task *t)
+{
+    for (uint32_t i = 0; i < t->signal_count; i++) {
+        const struct signal *g = &t->signals[i];
+        uint32_t first;
+        uint32_t count = program_target_ranks(s->program, rank, g->rank, &first);
+
+        for (uint32_t to = first; to < first + count; to++) {
+            /* What a NIC raises is polled in local memory, like a flag of the rank's own. */
+            bool peer = to != rank && world_same_node(s->program->world, to, rank);
+            uint64_t ps = peer ? s->machine->flag.peer_ps : s->machine->flag.local_ps;
+
+            engine_after(s->engine, jitter_spread(s, ps), signal_seen, s, flag_slot(s, to, g->flag),
+                         g->add);
+        }
+    }
+}

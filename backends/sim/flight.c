@@ -1,0 +1,100 @@
+#include "backends/sim/flight.h"
+
+#include <assert.h>
+
+#include "backends/sim/data.h"
+#include "backends/sim/epoch.h"
+#include "backends/sim/flags.h"
+#include "backends/sim/jitter.h"
+#include "backends/sim/stats.h"
+#include "backends/sim/transfer.h"
+#include "backends/sim/worker.h"
+
+static struct flight *take(struct sim *s, struct worker *w)
+{
+    struct flight *f = pool_take(&s->flights);
+
+    f->id = w->id;
+    f->worker = worker_index(s, w);
+    f->accesses = w->accesses;
+    w->accesses = NULL;
+    return f;
+}
+
+/* The task is made again instead of being kept: a flight is then small. */
+static void land(struct sim *s, struct flight *f)
+{
+    struct task t;
+
+    program_task(s->program, f->id.rank, f->id.queue, f->id.index, &t);
+    data_finish(s, &f->id, &t, &f->accesses);
+    flags_signal(s, f->id.rank, &t);
+}
+
+static void stores_arrived(void *arg, uint64_t flight, uint64_t unused)
+{
+    struct sim *s = arg;
+    struct flight *f = (struct flight *)(uintptr_t)flight;
+    struct worker *w = &s->workers[f->worker];
+    uint32_t rank = f->id.rank;
+
+    (void)unused;
+    if (--f->pending > 0 || s->failed)
+        return;
+    land(s, f);
+    pool_give(&s->flights, f);
+    w->storing = false;
+    epoch_task_done(s, rank);
+    if (w->blocked && w->cause == stats_store_cause(s))
+        worker_wake(s, w);
+}
+
+static void store_arrived(void *arg, uint64_t flight, uint64_t started_ps)
+{
+    struct sim *s = arg;
+    uint64_t late_ps = jitter_extra(s, sim_now(s) - started_ps);
+
+    if (late_ps > 0)
+        engine_after(s->engine, late_ps, stores_arrived, s, flight, 0);
+    else
+        stores_arrived(s, flight, 0);
+}
+
+void flight_start_stores(struct sim *s, struct worker *w)
+{
+    struct flight *f = take(s, w);
+
+    assert(!w->storing);
+    w->storing = true;
+    f->pending = transfer_stores(s, w->id.rank, &w->task, store_arrived, (uintptr_t)f);
+}
+
+struct flight *flight_of_put(struct sim *s, struct worker *w)
+{
+    return take(s, w);
+}
+
+static void put_landed(void *arg, uint64_t flight, uint64_t unused)
+{
+    struct sim *s = arg;
+    struct flight *f = (struct flight *)(uintptr_t)flight;
+
+    (void)unused;
+    if (s->failed)
+        return;
+    land(s, f);
+    pool_give(&s->flights, f);
+}
+
+/* Perturbing single arrivals would let puts overtake each other. */
+void flight_put_arrived(void *arg, uint64_t flight, uint64_t started_ps)
+{
+    struct sim *s = arg;
+    bool ordered = s->machine->nic.kind == NIC_RC;
+    uint64_t late_ps = ordered ? 0 : jitter_extra(s, sim_now(s) - started_ps);
+
+    if (late_ps > 0)
+        engine_after(s->engine, late_ps, put_landed, s, flight, 0);
+    else
+        put_landed(s, flight, 0);
+}

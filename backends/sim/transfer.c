@@ -1,0 +1,105 @@
+#include "backends/sim/transfer.h"
+
+#include "backends/sim/cost.h"
+
+uint64_t transfer_bytes(const struct sim *s, const struct operand *o, uint64_t rows, uint64_t cols)
+{
+    return rows * cols * dtype_bytes(s->program->buffers[o->buffer].dtype);
+}
+
+uint64_t transfer_addend_bytes(const struct sim *s, const struct task *t)
+{
+    return t->addend_count * transfer_bytes(s, &t->addend, t->m, t->n);
+}
+
+bool transfer_is_void(const struct task *t, const struct operand *target, uint32_t target_rank)
+{
+    return t->op == OP_COPY && target_rank == t->a.rank && target->buffer == t->a.buffer &&
+           target->offset == t->a.offset;
+}
+
+/* How many flows a store to this target is: peers, or the switch. */
+static uint32_t flow_count(const struct sim *s, uint32_t rank, const struct operand *target)
+{
+    uint32_t peers = s->program->world.gpus_per_node - 1;
+
+    if (target->rank != RANK_NODE)
+        return target->rank != rank;
+    return s->machine->nvlink.multicast && peers > 0 ? 1 : peers;
+}
+
+static uint32_t store_flow_count(const struct sim *s, uint32_t rank, const struct task *t)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < t->out_count; i++)
+        count += flow_count(s, rank, &t->out[i]);
+    return count;
+}
+
+bool transfer_is_remote(const struct sim *s, uint32_t rank, const struct task *t)
+{
+    return store_flow_count(s, rank, t) > 0;
+}
+
+bool transfer_has_flows(const struct sim *s, uint32_t rank, const struct task *t)
+{
+    uint32_t source = t->op == OP_REDUCE ? t->addend.rank : t->a.rank;
+
+    return source != rank || transfer_is_remote(s, rank, t);
+}
+
+static void start_store(struct sim *s, uint32_t rank, const struct operand *target, uint64_t bytes,
+                        double rate, engine_fn *fn, uint64_t id)
+{
+    uint32_t first, count = program_target_ranks(s->program, rank, target->rank, &first);
+
+    if (target->rank == RANK_NODE && s->machine->nvlink.multicast && count > 1) {
+        fabric_multicast(s->fabric, rank, bytes, rate, fn, s, id, sim_now(s));
+        return;
+    }
+    for (uint32_t to = first; to < first + count; to++)
+        if (to != rank)
+            fabric_nvlink(s->fabric, rank, to, bytes, rate, fn, s, id, sim_now(s));
+}
+
+uint32_t transfer_stores(struct sim *s, uint32_t rank, const struct task *t, engine_fn *fn,
+                         uint64_t id)
+{
+    uint32_t flows = store_flow_count(s, rank, t);
+    double rate = t->op == OP_GEMM || flows == 0 ? 0 : s->machine->copy.push_rate / flows;
+
+    for (uint32_t i = 0; i < t->out_count; i++)
+        start_store(s, rank, &t->out[i], transfer_bytes(s, &t->out[i], t->m, t->n), rate, fn, id);
+    return flows;
+}
+
+uint32_t transfer_pull(struct sim *s, uint32_t rank, uint32_t from, uint64_t bytes, engine_fn *fn,
+                       uint64_t id)
+{
+    if (from == rank || bytes == 0)
+        return 0;
+    fabric_nvlink(s->fabric, from, rank, bytes, s->machine->copy.pull_rate, fn, s, id, sim_now(s));
+    return 1;
+}
+
+static bool writes_own_rank(uint32_t rank, const struct task *t)
+{
+    for (uint32_t i = 0; i < t->out_count; i++)
+        if ((t->out[i].rank == rank || t->out[i].rank == RANK_NODE) &&
+            !transfer_is_void(t, &t->out[i], rank))
+            return true;
+    return false;
+}
+
+uint64_t transfer_local_ps(const struct sim *s, uint32_t rank, const struct task *t)
+{
+    if (t->op == OP_REDUCE) {
+        uint64_t written = t->out_count ? transfer_bytes(s, &t->out[0], t->m, t->n) : 0;
+
+        return cost_bytes(transfer_addend_bytes(s, t) + written, s->machine->copy.reduce_rate);
+    }
+    if (t->a.rank != rank || !writes_own_rank(rank, t))
+        return 0; /* what comes from a peer is written as it comes */
+    return cost_bytes(transfer_bytes(s, &t->a, t->m, t->n), s->machine->copy.push_rate);
+}

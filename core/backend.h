@@ -1,0 +1,98 @@
+/* What runs a program: the contract of backends/NAME; backends/backends.c lists them all. */
+#ifndef CORE_BACKEND_H
+#define CORE_BACKEND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/kernel.h"
+#include "core/machine.h"
+#include "core/option.h"
+#include "core/program.h"
+#include "core/status.h"
+#include "core/world.h"
+
+enum timing_mode {
+    TIMING_ISOLATED,  /* ranks aligned, one epoch at a time, max over ranks */
+    TIMING_PIPELINED, /* epochs back to back under credits, time per epoch in the steady state */
+};
+
+struct timing {
+    enum timing_mode mode;
+    uint32_t         warmup, iterations;
+    bool             launch; /* host launch cost counts, for every contestant alike */
+};
+
+struct job {
+    const struct program *program; /* NULL for a baseline */
+    struct world          world;
+    const struct kernel  *kernel;
+    const struct problem *problem;
+    const struct machine *machine;
+    struct timing         timing;
+    const void           *options; /* the backend's own, filled from its option table */
+    uint64_t              seed;
+    bool                  data;    /* move and check real data; a backend may always do */
+    uint64_t              memory_limit_bytes; /* 0: none */
+};
+
+/* A baseline is timed for the same problem, without a program. */
+enum baseline { BASELINE_NCCL, BASELINE_STREAMS };
+
+#define RESULT_SAMPLES_MAX 256
+#define RESULT_CREWS_MAX   PROGRAM_CREWS_MAX
+#define RESULT_CAUSES_MAX  (PROGRAM_FLAG_GROUPS_MAX + 2)
+#define RESULT_LINKS_MAX   4
+
+/* Worker time, summed over ranks, workers and counted epochs.  busy + waiting + idle is all of it. */
+struct crew_result {
+    char     name[24];
+    uint32_t workers; /* per rank */
+    uint64_t busy_ps;
+    uint64_t waiting_ps[RESULT_CAUSES_MAX]; /* by cause, see run_result.causes */
+    uint64_t idle_ps;                       /* nothing left to pop */
+};
+
+struct link_result {
+    char     name[24]; /* "nvlink out", "nic in" */
+    double   mean_busy, max_busy; /* share of capacity used over the run: mean over ports, busiest port */
+    uint64_t bytes;
+};
+
+/* Plain data: a child process sends it through a pipe. */
+struct run_result {
+    enum status status;
+    uint32_t    sample_count;
+    uint64_t    sample_ps[RESULT_SAMPLES_MAX]; /* one an iteration: max over ranks */
+    uint64_t    tasks, puts, flows;            /* over all ranks, all epochs run */
+    uint64_t    epochs;
+    uint64_t    elements_checked, elements_wrong;
+    char        model[64];      /* what produced the times: "threads", "simgrid 3.32 cm02" */
+    char        choice[64];     /* baselines: NCCL's choice, "ring/simple" */
+    char        report[6144];   /* status < 0: for people, several lines */
+    uint32_t    crew_count, cause_count, link_count;
+    struct crew_result crews[RESULT_CREWS_MAX];
+    char               causes[RESULT_CAUSES_MAX][24]; /* flag groups first, then "nic queue", "store" */
+    struct link_result links[RESULT_LINKS_MAX];
+    double             cpu_seconds; /* filled by core/run.c from the child's rusage */
+    uint64_t           peak_bytes;
+};
+
+struct backend {
+    const char *name;  /* as scenarios write it */
+    const char *title; /* one line for `list` */
+    const struct option *options; /* the keys of its scenario section; last row has no name */
+    size_t               options_size;
+    bool                 exclusive; /* measures real time or uses every core: one run at a time */
+
+    /* ST_OK, or ST_ENVIRONMENT with the reason in `why`. */
+    enum status (*available)(char *why, size_t why_bytes);
+    /* Upper bound of the memory that run() will allocate, before it allocates any. */
+    uint64_t    (*memory_bytes)(const struct job *job);
+    /* Runs in a process of its own.  Fills *r in every case; returns r->status. */
+    enum status (*run)(const struct job *job, struct run_result *r);
+    /* NULL: this backend has no baselines. */
+    enum status (*baseline)(const struct job *job, enum baseline which, struct run_result *r);
+};
+
+#endif

@@ -1,0 +1,319 @@
+#include "core/check.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/bf16.h"
+
+/* ---- the generator ---- */
+
+/* One hash yields four elements of 16 bits each: 15 decide between zero and non-zero, one is the
+ * sign. */
+#define LANES 4
+#define LANE_BITS 16
+#define LANE_ONE (1u << (LANE_BITS - 1))
+
+/* The finaliser of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
+ * 2014). */
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+static uint64_t row_key(uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t row)
+{
+    uint64_t key = mix(seed + 0x9e3779b97f4a7c15);
+
+    key = mix(key ^ epoch);
+    key = mix(key + tensor);
+    return mix(key ^ row);
+}
+
+static uint64_t integer_sqrt(uint64_t x)
+{
+    uint64_t root = 0;
+
+    for (uint64_t bit = 1ull << 31; bit > 0; bit >>= 1)
+        if ((root + bit) * (root + bit) <= x)
+            root += bit;
+    return root;
+}
+
+/* Density x LANE_ONE.  An element of C sums depth * density^2 non-zero products: 64 expected, with
+ * a deviation below 8, so that 256 is never reached; reference_gemm() asserts it. */
+static uint64_t density(uint64_t depth)
+{
+    if (depth <= 64)
+        return LANE_ONE;
+    return max_u64(1, integer_sqrt(64ull * LANE_ONE * LANE_ONE / depth));
+}
+
+static int lane_value(uint64_t hash, uint64_t lane, uint64_t threshold)
+{
+    uint64_t bits = hash >> lane * LANE_BITS & ((1u << LANE_BITS) - 1);
+
+    return bits >> 1 < threshold ? 1 - 2 * (int)(bits & 1) : 0;
+}
+
+void tensor_row(uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t depth, uint64_t row,
+                uint64_t col, uint64_t count, int8_t *out)
+{
+    uint64_t key = row_key(seed, epoch, tensor, row);
+    uint64_t threshold = density(depth);
+
+    for (uint64_t i = 0; i < count;) {
+        uint64_t lane = (col + i) % LANES;
+        uint64_t hash = mix(key + (col + i) / LANES * 0x9e3779b97f4a7c15);
+
+        for (; lane < LANES && i < count; lane++)
+            out[i++] = (int8_t)lane_value(hash, lane, threshold);
+    }
+}
+
+int tensor_value(uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t depth, uint64_t row,
+                 uint64_t col)
+{
+    int8_t value;
+
+    tensor_row(seed, epoch, tensor, depth, row, col, 1, &value);
+    return value;
+}
+
+/* ---- window elements ---- */
+
+#define POISON_BF16 0x7fed
+#define POISON_F32 0x7feddeadu /* both quiet NaNs that no arithmetic makes */
+
+static uint8_t *buffer_copy(const struct job *job, uint32_t buffer, uint64_t epoch, void *window)
+{
+    return (uint8_t *)window + program_buffer_offset(job->program, buffer, epoch);
+}
+
+static void poison(enum dtype dtype, void *at, uint64_t elements)
+{
+    if (dtype == DTYPE_BF16)
+        for (uint64_t i = 0; i < elements; i++)
+            ((uint16_t *)at)[i] = POISON_BF16;
+    else
+        for (uint64_t i = 0; i < elements; i++)
+            ((float *)at)[i] = f32_from_bits(POISON_F32);
+}
+
+/* As f32 bits, which say all of a bf16 too. */
+static uint32_t element_bits(enum dtype dtype, const void *at, uint64_t i)
+{
+    if (dtype == DTYPE_BF16)
+        return (uint32_t)((const uint16_t *)at)[i] << 16;
+    return f32_bits(((const float *)at)[i]);
+}
+
+static void store_values(enum dtype dtype, void *at, uint64_t first, const int8_t *values,
+                         uint64_t count)
+{
+    if (dtype == DTYPE_BF16)
+        for (uint64_t i = 0; i < count; i++)
+            ((uint16_t *)at)[first + i] = bf16_from_f32(values[i]);
+    else
+        for (uint64_t i = 0; i < count; i++)
+            ((float *)at)[first + i] = values[i];
+}
+
+void check_poison(const struct job *job, void *window)
+{
+    const struct program *p = job->program;
+
+    for (uint32_t i = 0; i < p->buffer_count; i++)
+        poison(p->buffers[i].dtype, buffer_copy(job, i, 0, window),
+               buffer_bytes(&p->buffers[i]) / dtype_bytes(p->buffers[i].dtype));
+}
+
+/* ---- begin ---- */
+
+#define INPUT_RUN 1024 /* elements generated at a time */
+
+void check_write_inputs(const struct job *job, uint32_t rank, uint64_t epoch, void *window)
+{
+    struct io_slice io[PROGRAM_IO_MAX];
+    uint32_t count = program_io(job->program, rank, io);
+    uint64_t depth = job->kernel->global(job->problem, job->program->world).k;
+    int8_t values[INPUT_RUN];
+
+    for (uint32_t s = 0; s < count; s++) {
+        const struct buffer *b = &job->program->buffers[io[s].buffer];
+        void *base = buffer_copy(job, io[s].buffer, epoch, window);
+
+        if (io[s].role != IO_INPUT)
+            continue;
+        for (uint64_t i = 0; i < io[s].rows; i++)
+            for (uint64_t j = 0; j < io[s].cols; j += INPUT_RUN) {
+                uint64_t run = min_u64(INPUT_RUN, io[s].cols - j);
+
+                tensor_row(job->seed, epoch, io[s].tensor, depth, io[s].tensor_row + i,
+                           io[s].tensor_col + j, run, values);
+                store_values(b->dtype, base, (io[s].row + i) * b->cols + j, values, run);
+            }
+    }
+}
+
+/* ---- the expected blocks ---- */
+
+/* An AllReduce asks for the same block on every rank, so blocks are kept.  A block has one slot it
+ * can stand in; ranks that share a slot wait for each other, and a slot taken by another block is
+ * refilled. */
+#define SLOT_COUNT 8
+
+struct block_key {
+    void (*reference)(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
+                      uint64_t rows, uint64_t col, uint64_t cols, int16_t *out);
+    struct problem global;
+    uint64_t seed, epoch, row, rows, col, cols;
+};
+
+struct slot {
+    pthread_mutex_t lock;
+    struct block_key key;
+    int16_t *values; /* [rows, cols] of the key */
+    uint64_t capacity;
+};
+
+static struct slot slots[SLOT_COUNT] = {
+    [0 ... SLOT_COUNT - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER},
+};
+
+static bool same_key(const struct block_key *a, const struct block_key *b)
+{
+    return a->reference == b->reference && a->global.m == b->global.m &&
+           a->global.n == b->global.n && a->global.k == b->global.k && a->seed == b->seed &&
+           a->epoch == b->epoch && a->row == b->row && a->rows == b->rows && a->col == b->col &&
+           a->cols == b->cols;
+}
+
+/* Returns the block's slot, locked. */
+static struct slot *slot_lock(const struct block_key *key)
+{
+    struct slot *s = &slots[mix(mix(key->row) ^ key->col) % SLOT_COUNT];
+    uint64_t size = key->rows * key->cols;
+
+    pthread_mutex_lock(&s->lock);
+    if (same_key(&s->key, key))
+        return s;
+    if (size > s->capacity) {
+        free(s->values);
+        s->values = malloc(size * sizeof *s->values);
+        assert(s->values); /* promised by check_memory_bytes() */
+        s->capacity = size;
+    }
+    key->reference(&key->global, key->seed, key->epoch, key->row, key->rows, key->col, key->cols,
+                   s->values);
+    s->key = *key;
+    return s;
+}
+
+/* The block, and the reference's own lists: the non-zero elements of B[cols, k] at 8 bytes each
+ * (10, as their number varies), and k run heads. */
+static bool slice_bytes(const struct io_slice *io, uint64_t depth, uint64_t *out)
+{
+    uint64_t values, b, nonzeros;
+
+    if (__builtin_mul_overflow(io->rows, io->cols * sizeof(int16_t), &values) ||
+        __builtin_mul_overflow(io->cols, depth, &b) ||
+        __builtin_mul_overflow(b / LANE_ONE, density(depth) * 10, &nonzeros))
+        return false;
+    return !__builtin_add_overflow(values, nonzeros + b % LANE_ONE * 10, out) &&
+           !__builtin_add_overflow(*out, (depth + io->cols) * 16, out);
+}
+
+uint64_t check_memory_bytes(const struct job *job)
+{
+    struct io_slice io[PROGRAM_IO_MAX];
+    uint32_t ranks = world_ranks(job->program->world);
+    uint64_t depth = job->kernel->global(job->problem, job->program->world).k;
+    uint64_t largest = 0, bytes;
+
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        uint32_t count = program_io(job->program, rank, io);
+
+        for (uint32_t s = 0; s < count; s++) {
+            if (io[s].role != IO_OUTPUT)
+                continue;
+            if (!slice_bytes(&io[s], depth, &bytes))
+                return UINT64_MAX;
+            largest = max_u64(largest, bytes);
+        }
+    }
+    return __builtin_mul_overflow(largest, min_u64(ranks, SLOT_COUNT), &bytes) ? UINT64_MAX : bytes;
+}
+
+/* ---- end ---- */
+
+static void describe_wrong(const struct buffer *b, uint32_t rank, uint64_t epoch,
+                           const struct io_slice *io, uint64_t i, uint64_t j, uint32_t got,
+                           int want, struct check_report *report)
+{
+    char text[40];
+
+    if (got == POISON_F32 || got == (uint32_t)POISON_BF16 << 16)
+        snprintf(text, sizeof text, "was never written");
+    else
+        snprintf(text, sizeof text, "is %g", f32_from_bits(got));
+    snprintf(report->first, sizeof report->first,
+             "rank %" PRIu32 ", epoch %" PRIu64 ": %s[%" PRIu64 ", %" PRIu64
+             "] %s and should be %d",
+             rank, epoch, b->name, io->row + i, j, text, want);
+}
+
+static void check_slice(const struct job *job, uint32_t rank, uint64_t epoch,
+                        const struct io_slice *io, const int16_t *want, const void *base,
+                        struct check_report *report)
+{
+    const struct buffer *b = &job->program->buffers[io->buffer];
+
+    for (uint64_t i = 0; i < io->rows; i++)
+        for (uint64_t j = 0; j < io->cols; j++) {
+            int value = want[i * io->cols + j];
+            uint32_t got = element_bits(b->dtype, base, (io->row + i) * b->cols + j);
+
+            if (got == f32_bits((float)value)) /* exact in bf16 too: |value| <= 256 */
+                continue;
+            if (report->wrong++ == 0)
+                describe_wrong(b, rank, epoch, io, i, j, got, value, report);
+        }
+    report->checked += io->rows * io->cols;
+}
+
+void check_outputs(const struct job *job, uint32_t rank, uint64_t epoch, void *window,
+                   struct check_report *report)
+{
+    struct io_slice io[PROGRAM_IO_MAX];
+    uint32_t count = program_io(job->program, rank, io);
+    struct block_key key = {
+        .reference = job->kernel->reference,
+        .global = job->kernel->global(job->problem, job->program->world),
+        .seed = job->seed,
+        .epoch = epoch,
+    };
+
+    for (uint32_t s = 0; s < count; s++) {
+        const struct buffer *b = &job->program->buffers[io[s].buffer];
+        uint8_t *base = buffer_copy(job, io[s].buffer, epoch, window);
+
+        if (io[s].role != IO_OUTPUT || io[s].rows == 0 || io[s].cols == 0)
+            continue;
+        key.row = io[s].tensor_row;
+        key.rows = io[s].rows;
+        key.col = io[s].tensor_col;
+        key.cols = io[s].cols;
+        struct slot *slot = slot_lock(&key);
+
+        check_slice(job, rank, epoch, &io[s], slot->values, base, report);
+        pthread_mutex_unlock(&slot->lock);
+        for (uint64_t i = 0; i < io[s].rows; i++)
+            poison(b->dtype, base + (io[s].row + i) * b->cols * dtype_bytes(b->dtype), io[s].cols);
+    }
+}

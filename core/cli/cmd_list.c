@@ -1,0 +1,159 @@
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/cli/args.h"
+#include "core/cli/commands.h"
+#include "core/log.h"
+#include "core/nearest.h"
+
+#ifndef MKERNEL_SOURCE_DIR
+#error "the build defines MKERNEL_SOURCE_DIR"
+#endif
+
+static const struct flag flags[] = {{NULL, NULL, NULL}};
+
+static const struct usage usage = {
+    .line = "list [kernels|backends|machines|scenarios|keys]",
+    .about = "Prints what there is, kernels and backends with their parameters.  \"keys\" explains every key\n"
+             "that a scenario may hold.",
+    .example = "mkernel list kernels",
+    .flags = flags,
+};
+
+static void list_kernels(const struct registry *r)
+{
+    printf("kernels\n");
+    for (size_t i = 0; r->kernels[i]; i++) {
+        const struct kernel *k = r->kernels[i];
+
+        printf("\n  %s: %s\n  m, n, k: %s\n", k->name, k->title, k->shape);
+        option_help(k->options, stdout);
+    }
+}
+
+static void list_backends(const struct registry *r)
+{
+    printf("backends\n");
+    for (size_t i = 0; r->backends[i]; i++) {
+        const struct backend *b = r->backends[i];
+        char                  why[256] = "";
+
+        printf("\n  %s: %s", b->name, b->title);
+        if (b->available(why, sizeof why) < 0)
+            printf(" (cannot run here: %s)", why);
+        printf("\n");
+        option_help(b->options, stdout);
+    }
+}
+
+static void print_machine(void *arg, const char *name, const char *path)
+{
+    struct machine m;
+
+    (void)arg;
+    if (machine_load_file(path, &m) >= 0)
+        printf("  %-20s %s (%s)\n", name, m.title, path);
+}
+
+static void list_machines(const struct registry *r)
+{
+    (void)r;
+    printf("machines\n");
+    machine_each(NULL, print_machine, NULL);
+}
+
+/* A scenario introduces itself in the comment on its first line. */
+static void print_scenario(const char *path)
+{
+    FILE *f = fopen(path, "r");
+    char  line[256] = "";
+
+    if (f && !fgets(line, sizeof line, f))
+        line[0] = 0;
+    if (f)
+        fclose(f);
+    line[strcspn(line, "\n")] = 0;
+    printf("  %-36s %s\n", path, line[0] == '#' ? line + 1 + strspn(line + 1, " ") : "");
+}
+
+static void print_scenarios_of(const char *pattern)
+{
+    glob_t found;
+
+    if (glob(pattern, 0, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        if (!strstr(found.gl_pathv[i], "/machines/"))
+            print_scenario(found.gl_pathv[i]);
+    globfree(&found);
+}
+
+static void list_scenarios(const struct registry *r)
+{
+    glob_t here;
+    bool   is_here = glob("scenarios/*.yaml", 0, NULL, &here) == 0;
+
+    (void)r;
+    printf("scenarios\n");
+    if (is_here) {
+        globfree(&here);
+        print_scenarios_of("scenarios/*.yaml");
+        print_scenarios_of("scenarios/*/*.yaml");
+    } else {
+        print_scenarios_of(MKERNEL_SOURCE_DIR "/scenarios/*.yaml");
+        print_scenarios_of(MKERNEL_SOURCE_DIR "/scenarios/*/*.yaml");
+    }
+}
+
+static void list_keys(const struct registry *r)
+{
+    scenario_help(r, stdout);
+}
+
+static const struct section {
+    const char *name;
+    void (*print)(const struct registry *r);
+    bool in_overview;
+} sections[] = {
+    {"kernels", list_kernels, true},     {"backends", list_backends, true},
+    {"machines", list_machines, true},   {"scenarios", list_scenarios, true},
+    {"keys", list_keys, false},          {NULL, NULL, false},
+};
+
+static int print_section(const struct args *a, const char *name, const struct registry *r)
+{
+    struct nearest n;
+    char           guess[128];
+
+    nearest_begin(&n, name);
+    for (const struct section *s = sections; s->name; s++) {
+        if (strcmp(s->name, name) == 0) {
+            s->print(r);
+            return 0;
+        }
+        nearest_offer(&n, s->name);
+    }
+    return args_error(a, "nothing called \"%s\" to list%s", name, nearest_text(&n, guess, sizeof guess));
+}
+
+int cmd_list(int argc, char **argv, const struct registry *r)
+{
+    struct args a;
+    int         flag, code = 0, words = 0;
+
+    args_begin(&a, &usage, argc, argv);
+    while ((flag = args_next(&a)) != ARGS_END && code == 0) {
+        if (flag != ARGS_WORD)
+            return flag == ARGS_HELP ? 0 : status_exit_code(ST_INPUT);
+        code = print_section(&a, a.value, r);
+        words++;
+    }
+    for (const struct section *s = sections; words == 0 && s->name; s++) {
+        if (!s->in_overview)
+            continue;
+        s->print(r);
+        printf("\n");
+    }
+    return code;
+}

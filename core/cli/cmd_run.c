@@ -1,0 +1,166 @@
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/cli/args.h"
+#include "core/cli/commands.h"
+#include "core/cli/report.h"
+#include "core/cli/run_scenario.h"
+#include "core/log.h"
+#include "core/option.h"
+
+enum { BACKEND, SET, JSON, CSV, QUIET, JOBS, OUTPUT, TIMEOUT, MEMORY };
+
+static const struct flag flags[] = {
+    [BACKEND] = {"--backend", "NAME", "run on this backend instead of the scenario's"},
+    [SET] = {"--set", "KEY=VALUE", "override a key of the scenario; may be repeated"},
+    [JSON] = {"--json", NULL, "print the records of the result file (JSON lines) instead of the table"},
+    [CSV] = {"--csv", NULL, "print one row a point instead of the table"},
+    [QUIET] = {"--quiet", NULL, "print only the final sentences and errors"},
+    [JOBS] = {"--jobs", "N", "runs at once (default: one a core)"},
+    [OUTPUT] = {"--output", "PATH", "result file, or \"none\" (default: results/local/NAME-DATE.jsonl)"},
+    [TIMEOUT] = {"--timeout", "TIME", "kill a run after this much real time (default: 600s)"},
+    [MEMORY] = {"--memory", "SIZE", "let all runs together use this much (default: what is free)"},
+    {NULL, NULL, NULL},
+};
+
+static const struct usage usage = {
+    .line = "run FILE... [options]",
+    .about = "Runs scenario files: checks every program with real data, then times every point, prints a\n"
+             "table and a sentence a kernel, and keeps the results as JSON lines.\n"
+             "Exit codes: 0 ok, 1 wrong result, 2 bad input, 3 slower than the scenario's threshold,\n"
+             "4 hang or time-out, 5 something is missing (memory, disk, device), 130 interrupted.\n"
+             "Several failures: 130 before 1 before 4 before 2 before 5 before 3.",
+    .example = "mkernel run scenarios/quickstart.yaml --set problem.m=4096",
+    .flags = flags,
+};
+
+/* The flags that hold a value with a unit. */
+static const struct option values[] = {
+    {"--jobs", OPTION_COUNT, offsetof(struct run_request, jobs), "1", 1, 256, NULL, ""},
+    {"--timeout", OPTION_TIME, offsetof(struct run_request, timeout_ps), "600s", 1e9, 1e18, NULL, ""},
+    {"--memory", OPTION_SIZE, offsetof(struct run_request, memory_bytes), "1GiB", 1, 1e18, NULL, ""},
+    {0},
+};
+
+static volatile sig_atomic_t interrupted, planning;
+
+/* As much as a signal handler may do; where stderr is gone there is no one to tell. */
+static void say(const char *text)
+{
+    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+
+    (void)written;
+}
+
+/* Before anything runs there is nothing to lose; later the loop looks at `interrupted`. */
+static void on_signal(int number)
+{
+    interrupted = number != SIGALRM;
+    if (!planning)
+        return;
+    if (number == SIGALRM) {
+        say("mkernel: error: planning the runs takes longer than --timeout\n");
+        _exit(status_exit_code(ST_HANG));
+    }
+    say("mkernel: error: interrupted before anything ran\n");
+    _exit(status_exit_code(ST_INTERRUPTED));
+}
+
+static void catch_signals(void)
+{
+    struct sigaction stop = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN};
+
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGALRM, &stop, NULL);
+    sigaction(SIGPIPE, &ignore, NULL); /* "mkernel run | head" still keeps its results */
+}
+
+struct words {
+    const char **files, **sets;
+    uint32_t     file_count, set_count;
+};
+
+static int take_value(const struct args *a, int flag, struct run_request *q)
+{
+    const struct option *o = option_find(values, flags[flag].name);
+    char                 why[256];
+
+    if (option_parse(o, q, a->value, NULL, why, sizeof why) >= 0)
+        return 0;
+    return args_error(a, "%s %s: %s", o->name, a->value, why);
+}
+
+/* -1: go on; else the exit code. */
+static int take_flag(struct args *a, int flag, struct run_request *q, struct words *w)
+{
+    int code = 0;
+
+    switch (flag) {
+    case ARGS_HELP: return 0;
+    case ARGS_BAD:  return status_exit_code(ST_INPUT);
+    case ARGS_WORD: w->files[w->file_count++] = a->value; break;
+    case BACKEND:   q->backend = a->value; break;
+    case SET:       w->sets[w->set_count++] = a->value; break;
+    case JSON:      q->format = OUTPUT_JSON; break;
+    case CSV:       q->format = OUTPUT_CSV; break;
+    case QUIET:     q->quiet = true; break;
+    case OUTPUT:    q->output = a->value; break;
+    default:        code = take_value(a, flag, q); break;
+    }
+    return code ? code : -1;
+}
+
+static int parse(int argc, char **argv, struct run_request *q, struct words *w)
+{
+    struct args a;
+    int         flag, code;
+
+    args_begin(&a, &usage, argc, argv);
+    while ((flag = args_next(&a)) != ARGS_END)
+        if ((code = take_flag(&a, flag, q, w)) >= 0)
+            return code;
+    if (w->file_count == 0)
+        return args_error(&a, "which scenario? mkernel %s", usage.line);
+    return -1;
+}
+
+static int run_files(const struct run_request *q, const struct words *w, const struct registry *r)
+{
+    enum status worst = ST_OK;
+
+    catch_signals();
+    log_set_quiet(q->quiet);
+    if (q->format == OUTPUT_CSV)
+        report_csv_header(stdout);
+    for (uint32_t i = 0; i < w->file_count && !interrupted; i++)
+        worst = status_worse(worst, run_scenario(q, w->files[i], r));
+    return status_exit_code(worst);
+}
+
+int cmd_run(int argc, char **argv, const struct registry *r)
+{
+    struct run_request q = {.argc = argc, .argv = argv, .interrupted = &interrupted,
+                            .planning = &planning};
+    struct words       w = {0};
+    int                code;
+
+    w.files = calloc((size_t)argc, sizeof *w.files);
+    w.sets = calloc((size_t)argc, sizeof *w.sets);
+    assert(w.files && w.sets);
+    q.host = host_read();
+    q.jobs = q.host.cores;
+    q.timeout_ps = 600 * 1000000000000ull;
+    q.memory_bytes = q.host.available_bytes;
+    code = parse(argc, argv, &q, &w);
+    q.sets = w.sets;
+    q.set_count = w.set_count;
+    if (code < 0)
+        code = run_files(&q, &w, r);
+    free(w.files);
+    free(w.sets);
+    return code;
+}

@@ -1,0 +1,262 @@
+#include "core/cli/run_scenario.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/cli/progress.h"
+#include "core/cli/report.h"
+#include "core/compare.h"
+#include "core/log.h"
+#include "core/record.h"
+#include "core/result.h"
+#include "core/run.h"
+
+#define SECOND_PS 1000000000000u
+
+struct session {
+    const struct run_request *request;
+    struct scenario           scenario;
+    struct run_plan           plan;
+    struct compare            compare;
+    struct result_file        file;
+    enum status               status; /* the worst so far */
+};
+
+static void note(struct session *s, enum status st)
+{
+    s->status = status_worse(s->status, st);
+}
+
+/* ---- what went wrong with a run ---- */
+
+static void explain(const struct run_unit *u)
+{
+    const struct point *p = u->point;
+
+    log_error("%s: %s %s, m %" PRIu64 " n %" PRIu64 " k %" PRIu64 ", %" PRIu32 " x %" PRIu32
+              " GPUs, on %s: %s",
+              u->data ? "check" : "run", p->kernel->name, p->variant, u->problem.m, u->problem.n,
+              u->problem.k, p->world.nodes, p->world.gpus_per_node, u->backend->name,
+              status_text(u->result->status));
+    if (u->result->report[0])
+        fprintf(stderr, "%s\n", u->result->report);
+}
+
+static uint64_t note_failures(struct session *s, const struct run_unit *units, uint64_t count)
+{
+    uint64_t failed = 0;
+
+    for (uint64_t i = 0; i < count; i++) {
+        if (!units[i].result || units[i].result->status >= 0)
+            continue;
+        explain(&units[i]);
+        note(s, units[i].result->status);
+        failed++;
+    }
+    return failed;
+}
+
+/* ---- running ---- */
+
+static enum status run_all(struct session *s, struct run_unit *units, uint64_t count, const char *what)
+{
+    const struct run_request *q = s->request;
+    struct progress           progress;
+    struct run_config         config = {
+                .jobs = (uint32_t)q->jobs,
+                .timeout_ns = q->timeout_ps / 1000,
+                .memory_bytes = q->memory_bytes,
+                .interrupted = q->interrupted,
+                .progress = progress_update,
+                .arg = &progress,
+    };
+    enum status st;
+
+    progress_begin(&progress, what, q->quiet);
+    st = run_units(units, count, &config);
+    progress_end(&progress);
+    note(s, st);
+    return st;
+}
+
+static enum status check_available(const struct backend *b)
+{
+    char        why[256] = "";
+    enum status st = b->available(why, sizeof why);
+
+    if (st < 0)
+        log_error("backend %s cannot run here: %s", b->name, why);
+    return st;
+}
+
+static enum status prepare(struct session *s, const char *path, const struct registry *registry)
+{
+    const struct run_request *q = s->request;
+
+    TRY(scenario_load(path, registry, q->backend, q->sets, q->set_count, &s->scenario));
+    TRY(check_available(s->scenario.backend));
+    if (s->scenario.check.wanted)
+        TRY(check_available(s->scenario.check.backend));
+    return run_plan_create(&s->scenario, q->memory_bytes, &s->plan);
+}
+
+/* Planning walks programs that can be huge: it has the time-out of a run, too. */
+static enum status prepare_in_time(struct session *s, const char *path, const struct registry *registry)
+{
+    const struct run_request *q = s->request;
+    enum status               st;
+
+    *q->planning = 1;
+    alarm((unsigned)(q->timeout_ps / SECOND_PS) + 1);
+    st = prepare(s, path, registry);
+    alarm(0);
+    *q->planning = 0;
+    return st;
+}
+
+/* Times of a wrong program mean nothing: a failed check ends the run. */
+static void execute(struct session *s)
+{
+    if (run_all(s, s->plan.checks, s->plan.check_count, "checks") < 0)
+        return;
+    if (note_failures(s, s->plan.checks, s->plan.check_count) > 0) {
+        log_error("%s: not timed, because its check failed", s->scenario.path);
+        return;
+    }
+    run_all(s, s->plan.points, s->plan.point_count, "points");
+}
+
+/* ---- results ---- */
+
+static void open_file(struct session *s)
+{
+    char        path[RESULT_PATH_BYTES], stamp[40];
+    const char *wanted = s->request->output;
+
+    if (wanted && strcmp(wanted, "none") == 0)
+        return;
+    record_date(true, stamp, sizeof stamp);
+    snprintf(path, sizeof path, "results/local/%s-%s.jsonl", s->scenario.name, stamp);
+    note(s, result_open(&s->file, wanted ? wanted : path));
+    if (s->file.status < 0)
+        log_error("results of %s will not be kept (--output PATH chooses another place, --output none "
+                  "keeps none)",
+                  s->scenario.path);
+}
+
+static void put_record(struct session *s, char *line)
+{
+    result_write(&s->file, line);
+    if (s->request->format == OUTPUT_JSON)
+        printf("%s\n", line);
+    free(line);
+}
+
+static void write_records(struct session *s, uint64_t failed)
+{
+    uint64_t written = 0;
+
+    put_record(s, record_run(&s->scenario, &s->request->host, s->request->argc, s->request->argv));
+    for (uint64_t i = 0; i < s->plan.check_count; i++)
+        if (s->plan.checks[i].result)
+            put_record(s, record_check(&s->scenario, &s->plan.checks[i]));
+    for (uint64_t i = 0; i < s->plan.point_count; i++) {
+        if (!s->plan.points[i].result && !run_unit_skipped(&s->plan.points[i]))
+            continue;
+        put_record(s, record_point(&s->scenario, &s->compare, i));
+        written++;
+    }
+    put_record(s, record_end(written, failed, *s->request->interrupted != 0));
+}
+
+static void commit_file(struct session *s)
+{
+    char path[RESULT_PATH_BYTES];
+
+    if (!s->file.file)
+        return;
+    note(s, result_commit(&s->file, path));
+    if (s->file.status >= 0)
+        log_info("results: %s", path);
+}
+
+static bool use_colour(void)
+{
+    const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && !(no_colour && *no_colour) &&
+           !(terminal && strcmp(terminal, "dumb") == 0);
+}
+
+static void print(struct session *s)
+{
+    const struct run_request *q = s->request;
+
+    if (q->format == OUTPUT_CSV)
+        report_csv(&s->plan, &s->compare, stdout);
+    if (q->format != OUTPUT_TABLE)
+        return;
+    if (!q->quiet)
+        report_table(&s->plan, &s->compare, use_colour(), stdout);
+    if (s->status != ST_INTERRUPTED)
+        report_conclusion(&s->plan, &s->compare, stdout);
+}
+
+/* The scenario may state how much fused has to win by. */
+static void hold_to_threshold(struct session *s)
+{
+    const struct compare *c = &s->compare;
+
+    for (uint64_t i = 0; i < c->group_count; i++) {
+        const struct compare_group *g = &c->groups[i];
+        const struct point         *p = c->points[g->first].point;
+        double                      ratio = compare_ratio(c, g->nccl, g->fused);
+
+        if (ratio <= 0 || ratio >= s->scenario.threshold)
+            continue;
+        log_error("%s, m %" PRIu64 " n %" PRIu64 " k %" PRIu64 ", %s: the best fused speed-up is %.3f, "
+                  "below the threshold of %.3f",
+                  p->kernel->name, p->problem.m, p->problem.n, p->problem.k,
+                  record_mode_name(p->timing.mode), ratio, s->scenario.threshold);
+        note(s, ST_SLOW);
+    }
+}
+
+static void finish(struct session *s)
+{
+    uint64_t failed = note_failures(s, s->plan.points, s->plan.point_count);
+    uint64_t done = 0;
+
+    for (uint64_t i = 0; i < s->plan.point_count; i++)
+        done += s->plan.points[i].result != NULL;
+    compare_create(s->plan.points, s->plan.point_count, &s->compare);
+    write_records(s, failed);
+    if (done > 0)
+        print(s);
+    fflush(stdout);
+    commit_file(s);
+    hold_to_threshold(s);
+    if (s->status == ST_INTERRUPTED)
+        log_error("interrupted: %" PRIu64 " of %" PRIu64 " points are complete", done,
+                  s->plan.point_count);
+}
+
+enum status run_scenario(const struct run_request *q, const char *path, const struct registry *registry)
+{
+    struct session s = {.request = q};
+
+    note(&s, prepare_in_time(&s, path, registry));
+    if (s.status >= 0) {
+        open_file(&s);
+        execute(&s);
+        finish(&s);
+    }
+    result_close(&s.file);
+    compare_destroy(&s.compare);
+    run_plan_destroy(&s.plan);
+    scenario_fini(&s.scenario);
+    return s.status;
+}

@@ -1,0 +1,51 @@
+/* What a fused algorithm supplies (kernels/NAME.c); kernels/kernels.c lists them all. */
+#ifndef CORE_KERNEL_H
+#define CORE_KERNEL_H
+
+#include <stdint.h>
+
+#include "core/machine.h"
+#include "core/option.h"
+#include "core/problem.h"
+#include "core/program.h"
+#include "core/status.h"
+
+enum form { FORM_FUSED, FORM_UNFUSED };
+
+/* Which collective the baselines put before or after the GEMM. */
+enum collective { COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_REDUCE };
+
+/* What a generator refuses, for the scenario reader to place at file:line:column. */
+struct complaint {
+    char key[32];   /* the parameter or problem key at fault; "" when none is */
+    char text[320]; /* one sentence without a full stop */
+};
+
+enum status complain(struct complaint *c, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4))); /* fills *c, returns ST_INPUT */
+
+struct kernel {
+    const char *name;  /* as scenarios write it */
+    const char *title; /* one line for `list` */
+    const char *shape; /* what m, n, k mean, one line */
+    enum collective collective;
+
+    const struct option *options; /* the parameters of its variants; last row has no name */
+    size_t               params_size;
+
+    /* Emits the program.  `params` was filled from `options`.  Sizes that do not divide are fine, empty
+     * shards too.  On ST_INPUT *c says why and *p is left zeroed. */
+    enum status (*emit)(const struct problem *problem, struct world world,
+                        const struct machine *machine, enum form form, const void *params,
+                        struct program *p, struct complaint *c);
+
+    /* The global GEMM of which every rank's inputs and outputs are slices: C[m, n] = A[m, k] x B[n, k]^T */
+    struct problem (*global)(const struct problem *problem, struct world world);
+
+    /* Expected C[row .. row + rows, col .. col + cols] of that GEMM in `epoch`, row-major, by the obvious
+     * serial loop.  Asserts that no sum of the chosen inputs can leave +-256. */
+    void (*reference)(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
+                      uint64_t rows, uint64_t col, uint64_t cols, int16_t *out);
+};
+
+#endif

@@ -1,0 +1,251 @@
+#include "core/machine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/keys.h"
+#include "core/yaml.h"
+#include "core/yaml_file.h"
+
+#define ROW(key, kind, member, ...) \
+    {.name = key, .type = OPTION_##kind, .offset = offsetof(struct machine, member), __VA_ARGS__}
+#define TIME_MAX_PS 1e12 /* one second: nothing a machine file describes takes longer */
+#define TIME_RANGE .min = 0, .max = TIME_MAX_PS
+#define RATE_NEEDED .min = 1e6, .max = 1e15
+#define RATE_OR_NONE .initial = "0B/s", .min = 0, .max = 1e15
+
+const struct option machine_options[] = {
+    ROW("title", TEXT, title, .initial = "", .help = "one line for `mkernel list machines`"),
+    ROW("nodes_max", COUNT, nodes_max, .initial = "1", .min = 1, .max = 65536,
+        .help = "nodes a world may have"),
+    ROW("gpus_per_node", COUNT, gpus_per_node, .initial = "1", .min = 1, .max = 1024,
+        .help = "GPUs in one NVLink domain"),
+
+    ROW("gpu.model", TEXT, gpu.model, .help = "GPU model"),
+    ROW("gpu.sms", COUNT, gpu.sms, .min = 1, .max = 4096, .help = "streaming multiprocessors"),
+    ROW("gpu.memory", SIZE, gpu.memory_bytes, .min = 1e6, .max = 1e15, .help = "device memory"),
+    ROW("gpu.memory_rate", RATE, gpu.memory_rate, RATE_OR_NONE,
+        .help = "device memory, reads plus writes of a kernel on all SMs; 0: no limit of its own"),
+
+    ROW("gemm.tile_m", COUNT, gemm.tile_m, .initial = "128", .min = 8, .max = 4096,
+        .help = "rows of a tile of C"),
+    ROW("gemm.tile_n", COUNT, gemm.tile_n, .initial = "256", .min = 8, .max = 4096,
+        .help = "columns of a tile of C"),
+    ROW("gemm.step_k", COUNT, gemm.step_k, .initial = "64", .min = 8, .max = 4096,
+        .help = "depth of one step"),
+    ROW("gemm.fixed", TIME, gemm.fixed_ps, TIME_RANGE,
+        .help = "per tile: prologue and the part of the epilogue that nothing hides"),
+
+    ROW("copy.push_rate", RATE, copy.push_rate, RATE_NEEDED, .help = "one CTA, storing to a peer"),
+    ROW("copy.pull_rate", RATE, copy.pull_rate, RATE_NEEDED,
+        .help = "one CTA, loading from a peer"),
+    ROW("copy.drained", TIME, copy.drained_ps, TIME_RANGE,
+        .help = "fixed part of a copy when the next task waits for it"),
+    ROW("copy.pipelined", TIME, copy.pipelined_ps, TIME_RANGE,
+        .help = "fixed part when copies follow each other"),
+    ROW("copy.reduce_rate", RATE, copy.reduce_rate, RATE_NEEDED,
+        .help = "one reducing CTA: bytes read plus bytes written"),
+
+    ROW("flag.dispatch", TIME, flag.dispatch_ps, TIME_RANGE,
+        .help = "pop and decode of a task that was not fetched ahead"),
+    ROW("flag.local", TIME, flag.local_ps, TIME_RANGE, .help = "signal to wait on one GPU"),
+    ROW("flag.peer", TIME, flag.peer_ps, TIME_RANGE, .help = "signal to wait over NVLink"),
+
+    ROW("host.launch", TIME, host.launch_ps, TIME_RANGE,
+        .help = "from the host's call to a kernel's first instruction"),
+    ROW("host.issue", TIME, host.issue_ps, TIME_RANGE,
+        .help = "host time between two launches on one stream"),
+    ROW("host.event", TIME, host.event_ps, TIME_RANGE,
+        .help = "hop from one stream to another by an event"),
+
+    ROW("nvlink.rate", RATE, nvlink.rate, RATE_OR_NONE,
+        .help = "what one GPU sends (and receives) at once, all links together"),
+    ROW("nvlink.latency", TIME, nvlink.latency_ps, .initial = "0ps", TIME_RANGE,
+        .help = "of the first byte, GPU to GPU"),
+    ROW("nvlink.multicast", BOOL, nvlink.multicast, .initial = "false",
+        .help = "the switch replicates stores (NVLink SHARP)"),
+    ROW("nvlink.engine_rate", RATE, nvlink.engine_rate, RATE_OR_NONE,
+        .help = "copy engine, to or from one peer"),
+    ROW("nvlink.engine", TIME, nvlink.engine_ps, .initial = "0ps", TIME_RANGE,
+        .help = "fixed cost of one engine copy"),
+
+    ROW("nic.per_gpu", COUNT, nic.per_gpu, .initial = "0", .min = 0, .max = 16,
+        .help = "NICs on a GPU's rail"),
+    ROW("nic.rate", RATE, nic.rate, RATE_OR_NONE, .help = "payload rate of one NIC, each way"),
+    ROW("nic.latency", TIME, nic.latency_ps, .initial = "0ps", TIME_RANGE,
+        .help = "post to arrival of a small message, wire and switches included"),
+    ROW("nic.message", TIME, nic.message_ps, .initial = "0ps", TIME_RANGE,
+        .help = "NIC time per message that nothing of that NIC overlaps"),
+    ROW("nic.kind", CHOICE, nic.kind, .initial = "rc", .choices = "rc|srd",
+        .help = "rc: a queue pair's puts arrive in order; srd: reliable, unordered (EFA)"),
+
+    ROW("proxy.push", TIME, proxy.push_ps, .initial = "0ps", TIME_RANGE,
+        .help = "worker's time to write one command to the host's FIFO"),
+    ROW("proxy.notice", TIME, proxy.notice_ps, .initial = "0ps", TIME_RANGE,
+        .help = "from written to seen by the proxy thread"),
+    ROW("proxy.post", TIME, proxy.post_ps, .initial = "0ps", TIME_RANGE,
+        .help = "proxy's time per command"),
+    ROW("proxy.fifo_depth", COUNT, proxy.fifo_depth, .initial = "2048", .min = 1, .max = 1e6,
+        .help = "commands that fit into the FIFO"),
+
+    ROW("nccl.generation", CHOICE, nccl.generation, .initial = "hopper",
+        .choices = "volta|ampere|hopper|blackwell", .help = "GPU generation in NCCL's tables"),
+    ROW("nccl.cpu", CHOICE, nccl.cpu, .initial = "intel", .choices = "intel|amd|other",
+        .help = "host processor"),
+    ROW("nccl.net_latency", TIME, nccl.net_latency_ps, .initial = "0ps", TIME_RANGE,
+        .help = "latency that the NIC declares to NCCL"),
+    ROW("nccl.nvls", BOOL, nccl.nvls, .initial = "false", .help = "NVLS algorithms are on"),
+    ROW("nccl.ring_channels_1node", COUNT, nccl.ring_channels_1node, .initial = "0", .min = 0,
+        .max = 64, .help = "ring channels found on one node, before doubling"),
+    ROW("nccl.ring_channels", COUNT, nccl.ring_channels, .initial = "0", .min = 0, .max = 64,
+        .help = "the same on several nodes"),
+    ROW("nccl.ring_intra_1node", RATE, nccl.ring_intra_1node, RATE_OR_NONE,
+        .help = "rate of one such channel on one node"),
+    ROW("nccl.ring_intra", RATE, nccl.ring_intra, RATE_OR_NONE,
+        .help = "inside a node, of a ring over several nodes"),
+    ROW("nccl.ring_inter", RATE, nccl.ring_inter, RATE_OR_NONE, .help = "between nodes"),
+    ROW("nccl.nvls_heads", COUNT, nccl.nvls_heads, .initial = "0", .min = 0, .max = 64,
+        .help = "NVLS channels found, before doubling"),
+    ROW("nccl.nvls_intra", RATE, nccl.nvls_intra, RATE_OR_NONE,
+        .help = "rate of one NVLS channel inside a node"),
+    ROW("nccl.nvls_inter", RATE, nccl.nvls_inter, RATE_OR_NONE, .help = "between nodes"),
+    {0},
+};
+
+/* gemm.steps is a map duration -> step, which no row can hold. */
+static const char *const other_keys[] = {"gemm.steps", NULL};
+static const struct option step_options[] = {
+    {.name = "gemm.steps", .type = OPTION_TIME, .offset = offsetof(struct step_cost, duration_ps),
+     .min = 0, .max = TIME_MAX_PS},
+    {.name = "gemm.steps", .type = OPTION_TIME, .offset = offsetof(struct step_cost, step_ps),
+     .min = 1, .max = TIME_MAX_PS},
+    {0},
+};
+
+static enum status refuse(const struct yaml_node *node, const char *what)
+{
+    place_error(&node->place, "%s", what);
+    return ST_INPUT;
+}
+
+static enum status read_steps(const struct yaml_node *root, struct machine *m)
+{
+    const struct yaml_node *gemm = yaml_get(root, "gemm"), *steps = yaml_get(gemm, "steps");
+
+    if (!steps || steps->kind != YAML_MAP || steps->count < 1 || steps->count > MACHINE_TABLE_MAX)
+        return refuse(steps ? steps : root, "gemm.steps is missing or no table; expected a map of "
+                                            "1 to 8 rows, for example {0.1ms: 0.74us}");
+    for (const struct yaml_node *n = steps->first; n; n = n->next) {
+        struct step_cost *cost = &m->gemm.steps[m->gemm.step_count];
+        struct yaml_node key = {.kind = YAML_SCALAR, .place = n->key_place, .text = n->key};
+
+        TRY(keys_read_value("", &step_options[0], &key, NULL, cost));
+        TRY(keys_read_value("", &step_options[1], n, NULL, cost));
+        if (m->gemm.step_count > 0 && cost[-1].duration_ps >= cost->duration_ps)
+            return refuse(&key, "gemm.steps does not rise; expected rows in order of duration");
+        m->gemm.step_count++;
+    }
+    return ST_OK;
+}
+
+/* What keys that are fine one by one must be together. */
+static const char *what_lacks(const struct machine *m)
+{
+    if (m->gpus_per_node > 1 && (m->nvlink.rate == 0 || m->nvlink.engine_rate == 0))
+        return "several GPUs a node need nvlink.rate and nvlink.engine_rate";
+    if (m->gpus_per_node > 1 && (m->nccl.ring_channels_1node == 0 || m->nccl.ring_intra_1node == 0))
+        return "several GPUs a node need nccl.ring_channels_1node and nccl.ring_intra_1node";
+    if (m->nodes_max > 1 && (m->nic.per_gpu == 0 || m->nic.rate == 0 || m->nic.latency_ps == 0))
+        return "several nodes need nic.per_gpu, nic.rate and nic.latency";
+    if (m->nodes_max > 1 &&
+        (m->nccl.ring_channels == 0 || m->nccl.ring_intra == 0 || m->nccl.ring_inter == 0))
+        return "several nodes need nccl.ring_channels, nccl.ring_intra and nccl.ring_inter";
+    if (m->nccl.nvls && (m->nccl.nvls_heads == 0 || m->nccl.nvls_intra == 0 ||
+                         (m->nodes_max > 1 && m->nccl.nvls_inter == 0)))
+        return "nccl.nvls needs nccl.nvls_heads, nccl.nvls_intra and, on several nodes, "
+               "nccl.nvls_inter";
+    return NULL;
+}
+
+/* "a/b/hgx.yaml" -> "hgx" */
+static void name_from_path(const char *path, char name[OPTION_TEXT_BYTES])
+{
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    size_t size = strlen(base);
+
+    if (size > 5 && strcmp(base + size - 5, ".yaml") == 0)
+        size -= 5;
+    snprintf(name, OPTION_TEXT_BYTES, "%.*s", (int)size, base);
+}
+
+static enum status read_machine(const struct yaml_node *root, const char *path, struct machine *out)
+{
+    const struct keys keys = {.section = "", .table = machine_options, .more = other_keys};
+    struct machine m = {0};
+
+    TRY(keys_read(&keys, root, root->place, &m));
+    TRY(read_steps(root, &m));
+    if (what_lacks(&m))
+        return refuse(root, what_lacks(&m));
+    name_from_path(path, m.name);
+    *out = m;
+    return ST_OK;
+}
+
+enum status machine_parse(const char *path, const char *text, size_t text_bytes,
+                          struct machine *out)
+{
+    struct yaml y;
+    enum status st;
+
+    TRY(yaml_parse(path, text, text_bytes, &y));
+    st = read_machine(y.root, path, out);
+    yaml_fini(&y);
+    return st;
+}
+
+enum status machine_load_file(const char *path, struct machine *out)
+{
+    char *text;
+    size_t text_bytes;
+    enum status st;
+
+    TRY(yaml_read_file(path, &text, &text_bytes));
+    st = machine_parse(path, text, text_bytes, out);
+    free(text);
+    return st;
+}
+
+enum status machine_holds(const struct machine *m, struct world w, char *why, size_t why_bytes)
+{
+    if (w.nodes >= 1 && w.gpus_per_node >= 1 && w.nodes <= m->nodes_max &&
+        w.gpus_per_node <= m->gpus_per_node)
+        return ST_OK;
+    snprintf(why, why_bytes,
+             "%u nodes x %u GPUs do not fit machine %s; expected at most %llu nodes x %llu GPUs",
+             w.nodes, w.gpus_per_node, m->name, (unsigned long long)m->nodes_max,
+             (unsigned long long)m->gpus_per_node);
+    return ST_INPUT;
+}
+
+/* The point at x on the line from a to b. */
+static uint64_t interpolate(const struct step_cost *a, const struct step_cost *b, uint64_t x)
+{
+    __int128 rise = (__int128)b->step_ps - (__int128)a->step_ps;
+    __int128 width = (__int128)b->duration_ps - (__int128)a->duration_ps;
+
+    return (uint64_t)((__int128)a->step_ps + rise * (__int128)(x - a->duration_ps) / width);
+}
+
+uint64_t machine_gemm_step_ps(const struct machine *m, uint64_t duration_ps)
+{
+    const struct step_cost *steps = m->gemm.steps;
+
+    if (duration_ps <= steps[0].duration_ps)
+        return steps[0].step_ps;
+    for (uint32_t i = 1; i < m->gemm.step_count; i++)
+        if (duration_ps <= steps[i].duration_ps)
+            return interpolate(&steps[i - 1], &steps[i], duration_ps);
+    return steps[m->gemm.step_count - 1].step_ps;
+}

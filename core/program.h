@@ -1,0 +1,252 @@
+/* The task language: a fused multi-GPU kernel as data.
+ *
+ * A program is, per rank, a set of queues of tile-sized tasks that wait for flags and signal flags.
+ * It is never stored: `queue_length` and `task` generate it, so memory follows what is in flight.
+ * The same program is printed (cli/show), run on threads (backends/cpu), timed on a model
+ * (backends/sim).  docs/task-language.md is the tutorial; this header is the contract.
+ *
+ * Window.  Every rank owns the same buffers and flags.  Inside a node any rank may read and write a
+ *   peer's buffers; between nodes only OP_PUT crosses.
+ * Flag.  A 64-bit counter, monotonic, never reset.  Only the owner waits for it; anyone signals it.
+ *   Per epoch it receives exactly flag_total() in sum.  All signals of an epoch happen before all
+ *   signals of the next epoch on that flag.
+ * Epoch.  Counted from 1.  On one rank all tasks of epoch e are complete before any of e + 1 starts
+ *   (launches of one stream); between ranks only signals order anything.
+ * Order.  Only signal -> wait orders data, ever.  Queue order, crew sizes and worker identity do not.
+ *
+ * Offsets, leading dimensions and extents count elements of the buffer's type, in 64 bits. */
+#ifndef CORE_PROGRAM_H
+#define CORE_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/problem.h"
+#include "core/world.h"
+
+enum dtype { DTYPE_BF16, DTYPE_F32 };
+
+/* A matrix in every rank's window.  With depth d, epoch e uses copy e mod d. */
+struct buffer {
+    const char *name;
+    enum dtype  dtype;
+    uint64_t    rows, cols; /* cols is the leading dimension */
+    uint32_t    depth;
+};
+
+/* A named run of flags, so that reports can say "ready[17]". */
+struct flag_group {
+    const char *name;
+    uint32_t    first, count;
+};
+
+/* Target of a store or a signal: every rank of the executing rank's node, itself included.  Uses the
+ * switch's multicast where the machine has it and is unrolled elsewhere; a copy of bytes onto
+ * themselves is nothing. */
+#define RANK_NODE UINT32_MAX
+
+struct operand {
+    uint32_t rank; /* or RANK_NODE, in targets only */
+    uint32_t buffer;
+    uint64_t offset; /* elements from the start of the epoch's copy */
+    uint64_t ld;     /* elements from one row to the next */
+};
+
+/* When a wait must be satisfied.  All writes of a task are complete at their readers before it signals. */
+enum wait_phase {
+    WAIT_ENTRY, /* before any access */
+    WAIT_LATE,  /* only before addends are read and results written */
+};
+
+#define FLAG_TOTAL UINT64_MAX /* as a wait's value: the flag's declared total per epoch */
+
+/* Satisfied in epoch e when each of `count` flags from `flag` on has reached
+ * (e - lag - 1) * total + value; always satisfied while e <= lag.  Flags are the waiter's own. */
+struct wait {
+    uint32_t        flag;
+    uint32_t        count; /* 0: no wait */
+    uint32_t        lag;
+    enum wait_phase phase;
+    uint64_t        value; /* 1..total, or FLAG_TOTAL */
+};
+
+struct signal {
+    uint32_t rank; /* or RANK_NODE */
+    uint32_t flag;
+    uint64_t add;
+};
+
+/* One stretch of a GEMM's k loop: a task walks `segment_count` segments of a table from
+ * `segment_first` on, wrapping at the table's end, and reads segment s only once its wait is met. */
+struct segment {
+    uint64_t    k; /* steps of the reduction in this segment, in elements */
+    uint64_t    a_offset, b_offset; /* added to the task's operand offsets */
+    struct wait wait;
+};
+
+enum op {
+    OP_NOP,    /* waits and signals only */
+    OP_GEMM,   /* out[m, n] = a[m, k] x b[n, k]^T (+ addends); f32 sums, one rounding at the store */
+    OP_COPY,   /* out[m, n] = a[m, n] */
+    OP_REDUCE, /* out[m, n] = sum of the addends, f32 in index order, one rounding at the store */
+    OP_PUT,    /* m x n elements, contiguous, to the one target on another node */
+};
+
+#define TASK_TARGETS_MAX 2
+#define TASK_WAITS_MAX   4
+#define TASK_SIGNALS_MAX 2
+
+#define NO_TABLE UINT32_MAX
+
+/* One tile's worth of work.
+ *
+ * OP_PUT: n may be 0 (a bare signal).  signals[] holds exactly one signal to the target's rank, which
+ * becomes visible there only after this put's own data and is that flag's only signal per epoch;
+ * nothing is promised between two puts.  A signal to the own rank fires when the put is complete: data and
+ * signal are delivered (an RDMA completion says so) and the source may be overwritten.  Only by waiting for
+ * that is a put of the next epoch kept from overtaking this one. */
+struct task {
+    enum op        op;
+    uint64_t       m, n, k;
+    struct operand a, b;
+    uint32_t       segment_table; /* GEMM only; NO_TABLE: one segment of k without a wait */
+    uint32_t       segment_first, segment_count;
+
+    struct operand out[TASK_TARGETS_MAX]; /* the same result to each */
+    uint32_t       out_count;
+
+    struct operand addend;        /* GEMM: tiles added in f32, in index order; REDUCE: the sources */
+    uint64_t       addend_stride; /* elements between the starts of two addends */
+    uint32_t       addend_count;
+
+    struct wait    waits[TASK_WAITS_MAX];
+    uint32_t       wait_count;
+    struct signal  signals[TASK_SIGNALS_MAX];
+    uint32_t       signal_count;
+};
+
+/* An ordered list of tasks; whichever worker of whichever crew lists it comes next pops the next one. */
+struct queue {
+    const char *name;
+};
+
+#define CREW_QUEUES_MAX 6
+
+/* `workers` CTAs (threads, simulated SMs) per rank that drain `queues` in the order given. */
+struct crew {
+    const char *name;
+    uint32_t    workers;
+    uint32_t    queues[CREW_QUEUES_MAX];
+    uint32_t    queue_count;
+};
+
+/* Before the first task of an epoch the rank's inputs are written, after its last one its outputs are
+ * read.  A slice says which part of a global tensor stands where: element (i, j) of the slice is
+ * tensor[tensor_row + i, tensor_col + j]. */
+struct io_slice {
+    enum { IO_INPUT, IO_OUTPUT } role;
+    uint32_t buffer;
+    uint64_t row, rows, cols; /* rows [row, row + rows) of the buffer, from column 0 */
+    uint32_t tensor;          /* meaning belongs to the kernel: TENSOR_A, TENSOR_B, TENSOR_C */
+    uint64_t tensor_row, tensor_col;
+};
+
+#define NO_FLAG UINT32_MAX
+
+/* Per rank.  Generators refuse problems that would need more. */
+#define PROGRAM_FLAGS_MAX (1u << 30)
+
+#define PROGRAM_BUFFERS_MAX     12
+#define PROGRAM_FLAG_GROUPS_MAX 12
+#define PROGRAM_QUEUES_MAX      10
+#define PROGRAM_CREWS_MAX       6
+#define PROGRAM_IO_MAX          4
+
+struct program;
+
+/* What a kernel's generator supplies; all are pure functions of their arguments. */
+struct program_ops {
+    uint64_t (*queue_length)(const struct program *p, uint32_t rank, uint32_t queue);
+    /* Fills a zeroed *t. */
+    void     (*task)(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
+                     struct task *t);
+    uint64_t (*flag_total)(const struct program *p, uint32_t rank, uint32_t flag);
+    uint32_t (*io)(const struct program *p, uint32_t rank, struct io_slice out[PROGRAM_IO_MAX]);
+    /* NULL where no task names a segment table. */
+    uint32_t (*segment_table_size)(const struct program *p, uint32_t rank, uint32_t table);
+    void     (*segment)(const struct program *p, uint32_t rank, uint32_t table, uint32_t index,
+                        struct segment *out);
+    /* Frees `state`; NULL where there is none. */
+    void     (*fini)(struct program *p);
+};
+
+struct program {
+    const char               *kernel, *variant;
+    struct world              world;
+    const struct program_ops *ops;
+    void                     *state; /* the generator's own */
+
+    struct buffer     buffers[PROGRAM_BUFFERS_MAX];
+    uint32_t          buffer_count;
+    struct flag_group flag_groups[PROGRAM_FLAG_GROUPS_MAX];
+    uint32_t          flag_group_count;
+    uint32_t          flag_count;
+    struct queue      queues[PROGRAM_QUEUES_MAX];
+    uint32_t          queue_count;
+    struct crew       crews[PROGRAM_CREWS_MAX];
+    uint32_t          crew_count;
+};
+
+/* ---- building (generators) ---- */
+
+/* Each returns the index of what it added. */
+uint32_t program_add_buffer(struct program *p, struct buffer b);
+/* The first flag; with count 0 adds nothing and returns NO_FLAG. */
+uint32_t program_add_flags(struct program *p, const char *name, uint64_t count);
+uint32_t program_add_queue(struct program *p, const char *name);
+uint32_t program_add_crew(struct program *p, const char *name, uint32_t workers);
+void     program_crew_drains(struct program *p, uint32_t crew, uint32_t queue);
+void     program_fini(struct program *p); /* safe on a zeroed program */
+
+void task_wait(struct task *t, uint32_t flag, uint32_t count, uint64_t value);
+void task_wait_late(struct task *t, uint32_t flag, uint32_t count, uint64_t value);
+void task_wait_as(struct task *t, struct wait w); /* any phase and lag */
+void task_signal(struct task *t, uint32_t rank, uint32_t flag, uint64_t add);
+void task_store_to(struct task *t, struct operand target);
+
+/* ---- reading (everyone) ---- */
+
+uint64_t program_queue_length(const struct program *p, uint32_t rank, uint32_t queue);
+void     program_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
+                      struct task *out);
+uint64_t program_flag_total(const struct program *p, uint32_t rank, uint32_t flag);
+uint32_t program_io(const struct program *p, uint32_t rank, struct io_slice out[PROGRAM_IO_MAX]);
+
+/* Number of segments a GEMM task walks (1 without a table), and its `step`th with absolute operands:
+ * a and b point at the segment's data. */
+uint32_t program_step_count(const struct task *t);
+void     program_step(const struct program *p, uint32_t rank, const struct task *t, uint32_t step,
+                      struct segment *out, struct operand *a_out, struct operand *b_out);
+
+/* The counter value at which `w` is satisfied for flag w->flag + i in `epoch`; 0: at once. */
+uint64_t program_wait_target(const struct program *p, uint32_t rank, const struct wait *w, uint32_t i,
+                             uint64_t epoch);
+
+const struct flag_group *program_flag_group(const struct program *p, uint32_t flag);
+
+size_t   dtype_bytes(enum dtype d);
+uint64_t buffer_elements(const struct buffer *b);  /* of one epoch's copy */
+uint64_t buffer_bytes(const struct buffer *b);     /* of all copies */
+uint64_t program_window_bytes(const struct program *p); /* buffers of one rank, each 256-aligned */
+uint64_t program_buffer_offset(const struct program *p, uint32_t buffer, uint64_t epoch); /* bytes */
+uint64_t program_task_count(const struct program *p);   /* over all ranks, one epoch */
+
+/* The ranks a target means for a task of `rank`: [*first_out, *first_out + returned count). */
+uint32_t program_target_ranks(const struct program *p, uint32_t rank, uint32_t target,
+                              uint32_t *first_out);
+
+/* "gemm #402": written as `show` prints it. */
+const char *op_name(enum op op);
+
+#endif

@@ -1,0 +1,221 @@
+#include "core/program_print.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STEP_WAITS_SHOWN 4
+
+struct text {
+    char  *out;
+    size_t size, used;
+};
+
+static struct text text_begin(char *out, size_t out_bytes)
+{
+    if (out_bytes > 0)
+        out[0] = 0;
+    return (struct text){.out = out, .size = out_bytes};
+}
+
+static void add(struct text *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void add(struct text *x, const char *format, ...)
+{
+    va_list args;
+    int     n;
+
+    if (x->used >= x->size)
+        return;
+    va_start(args, format);
+    n = vsnprintf(x->out + x->used, x->size - x->used, format, args);
+    va_end(args);
+    x->used += n > 0 ? (size_t)n : 0;
+    if (x->used >= x->size && x->size > 4)
+        strcpy(x->out + x->size - 4, "...");
+}
+
+static void add_rank(struct text *x, uint32_t self, uint32_t rank)
+{
+    if (rank == RANK_NODE)
+        add(x, "node ");
+    else if (rank != self)
+        add(x, "rank %" PRIu32 " ", rank);
+}
+
+static void add_range(struct text *x, uint64_t first, uint64_t count)
+{
+    if (count == 0)
+        add(x, "none");
+    else if (count == 1)
+        add(x, "%" PRIu64, first);
+    else
+        add(x, "%" PRIu64 "..%" PRIu64, first, first + count - 1);
+}
+
+/* Rows and columns where the operand is a rectangle of its buffer, else its place in memory. */
+static void add_operand(struct text *x, const struct program *p, uint32_t self, const struct operand *o,
+                        uint64_t rows, uint64_t cols)
+{
+    const struct buffer *b = &p->buffers[o->buffer];
+    uint64_t             row, col;
+
+    add_rank(x, self, o->rank);
+    add(x, "%s[", b->name);
+    row = b->cols ? o->offset / b->cols : 0;
+    col = b->cols ? o->offset % b->cols : 0;
+    if (b->cols && (o->ld == b->cols || rows <= 1) && col + cols <= b->cols) {
+        add_range(x, row, rows);
+        add(x, ", ");
+        add_range(x, col, cols);
+    } else if (o->ld == cols || rows <= 1) {
+        add(x, "@%" PRIu64 ", %" PRIu64 " x %" PRIu64, o->offset, rows, cols);
+    } else {
+        add(x, "@%" PRIu64 ", %" PRIu64 " x %" PRIu64 " ld %" PRIu64, o->offset, rows, cols, o->ld);
+    }
+    add(x, "]");
+}
+
+static void add_flags(struct text *x, const struct program *p, uint32_t flag, uint32_t count)
+{
+    const struct flag_group *g = program_flag_group(p, flag);
+
+    if (!g) {
+        add(x, "flag[");
+        add_range(x, flag, count);
+    } else {
+        add(x, "%s[", g->name);
+        add_range(x, flag - g->first, count);
+    }
+    add(x, "]");
+}
+
+static void add_wait(struct text *x, const struct program *p, const struct wait *w)
+{
+    add_flags(x, p, w->flag, w->count);
+    if (w->value == FLAG_TOTAL)
+        add(x, " >= total");
+    else
+        add(x, " >= %" PRIu64, w->value);
+    if (w->lag)
+        add(x, ", lag %" PRIu32, w->lag);
+    if (w->phase == WAIT_LATE)
+        add(x, ", late");
+}
+
+static void add_results(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
+{
+    for (uint32_t i = 0; i < t->out_count; i++) {
+        add(x, "%s", i ? ", " : "  ");
+        add_operand(x, p, rank, &t->out[i], t->m, t->n);
+    }
+    if (t->out_count)
+        add(x, " =");
+}
+
+static void add_addends(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
+{
+    if (t->addend_count == 0)
+        return;
+    add(x, t->op == OP_GEMM ? " + %" PRIu32 " of " : " sum of %" PRIu32 " x ", t->addend_count);
+    add_operand(x, p, rank, &t->addend, t->m, t->n);
+    if (t->addend_count > 1)
+        add(x, " every %" PRIu64, t->addend_stride);
+}
+
+/* Names the waits between a GEMM's steps; the first few speak for the rest. */
+static void add_steps(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
+{
+    uint32_t steps = program_step_count(t), shown = 0, waits = 0;
+
+    if (t->segment_table == NO_TABLE)
+        return;
+    add(x, " in %" PRIu32 " steps", steps);
+    for (uint32_t s = 0; s < steps; s++) {
+        struct segment g;
+        struct operand a, b;
+
+        program_step(p, rank, t, s, &g, &a, &b);
+        if (g.wait.count == 0 || ++waits > STEP_WAITS_SHOWN)
+            continue;
+        add(x, "%s%" PRIu32 ": ", shown++ ? "; " : " (waits before ", s);
+        add_wait(x, p, &g.wait);
+    }
+    if (waits > STEP_WAITS_SHOWN)
+        add(x, "; and %" PRIu32 " more", waits - STEP_WAITS_SHOWN);
+    if (waits)
+        add(x, ")");
+}
+
+static void add_gemm(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
+{
+    struct operand a = t->a, b = t->b;
+    uint64_t       k = t->k;
+
+    if (t->segment_table != NO_TABLE && program_step_count(t) > 0) {
+        struct segment g;
+
+        program_step(p, rank, t, 0, &g, &a, &b); /* the first step stands for the walk */
+        k = g.k;
+    }
+    add(x, " ");
+    add_operand(x, p, rank, &a, t->m, k);
+    add(x, " x ");
+    add_operand(x, p, rank, &b, t->n, k);
+    add_steps(x, p, rank, t);
+}
+
+static void add_work(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
+{
+    if (t->op == OP_NOP)
+        return;
+    if (t->op == OP_PUT && (t->m == 0 || t->n == 0)) {
+        add(x, "  (signal only)");
+        return;
+    }
+    add_results(x, p, rank, t);
+    if (t->op == OP_GEMM) {
+        add_gemm(x, p, rank, t);
+    } else if (t->op != OP_REDUCE) {
+        add(x, " ");
+        add_operand(x, p, rank, &t->a, t->m, t->n);
+    }
+    add_addends(x, p, rank, t);
+}
+
+void program_print_flag(const struct program *p, uint32_t flag, char *out, size_t out_bytes)
+{
+    struct text x = text_begin(out, out_bytes);
+
+    add_flags(&x, p, flag, 1);
+}
+
+void program_print_wait(const struct program *p, const struct wait *w, char *out, size_t out_bytes)
+{
+    struct text x = text_begin(out, out_bytes);
+
+    add_wait(&x, p, w);
+}
+
+void program_print_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
+                        const struct task *t, char *out, size_t out_bytes)
+{
+    struct text x = text_begin(out, out_bytes);
+
+    (void)queue; /* the heading above a queue's tasks names it; numbers are per queue */
+    add(&x, "%s #%" PRIu64, op_name(t->op), index);
+    add_work(&x, p, rank, t);
+    for (uint32_t i = 0; i < t->wait_count; i++) {
+        if (t->waits[i].count == 0)
+            continue;
+        add(&x, "  wait ");
+        add_wait(&x, p, &t->waits[i]);
+    }
+    for (uint32_t i = 0; i < t->signal_count; i++) {
+        add(&x, "  signal ");
+        add_rank(&x, rank, t->signals[i].rank);
+        add_flags(&x, p, t->signals[i].flag, 1);
+        add(&x, " += %" PRIu64, t->signals[i].add);
+    }
+}

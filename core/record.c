@@ -1,0 +1,321 @@
+#include "core/record.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/build.h"
+#include "core/metrics.h"
+
+#define TEXT_MAX_BYTES (1u << 20) /* of a scenario file kept in its result */
+
+const char *record_program_name(enum program_choice p)
+{
+    static const char *const names[] = {"fused", "unfused", "nccl", "streams"};
+
+    return names[p];
+}
+
+const char *record_mode_name(enum timing_mode m)
+{
+    return m == TIMING_ISOLATED ? "isolated" : "pipelined";
+}
+
+void record_date(bool compact, char *out, size_t out_bytes)
+{
+    time_t    now = time(NULL);
+    struct tm utc;
+
+    gmtime_r(&now, &utc);
+    strftime(out, out_bytes, compact ? "%Y%m%dT%H%M%SZ" : "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
+static void set(json_t *object, const char *key, json_t *value)
+{
+    json_object_set_new(object, key, value ? value : json_null());
+}
+
+static void set_text(json_t *object, const char *key, const char *text)
+{
+    set(object, key, json_string(text)); /* null where the text is not UTF-8 */
+}
+
+static void set_count(json_t *object, const char *key, uint64_t value)
+{
+    set(object, key, json_integer((json_int_t)value));
+}
+
+static char *finish(json_t *object)
+{
+    char *line = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(12));
+
+    assert(line);
+    json_decref(object);
+    return line;
+}
+
+static json_t *record_begin(const char *kind)
+{
+    json_t *o = json_object();
+
+    set_text(o, "record", kind);
+    return o;
+}
+
+static json_t *option_value(const struct option *o, const void *base)
+{
+    const char *field = (const char *)base + o->offset;
+    char        text[256];
+
+    switch (o->type) {
+    case OPTION_COUNT:  return json_integer((json_int_t) * (const uint64_t *)field);
+    case OPTION_NUMBER: return json_real(*(const double *)field);
+    case OPTION_BOOL:   return json_boolean(*(const bool *)field);
+    default:
+        option_print(o, base, text, sizeof text);
+        return json_string(text);
+    }
+}
+
+/* Every key of a table: counts and switches as such, the rest as a user would write it. */
+static json_t *options(const struct option *table, const void *base)
+{
+    json_t *o = json_object();
+
+    for (; base && table && table->name; table++)
+        set(o, table->name, option_value(table, base));
+    return o;
+}
+
+/* ---- the first line ---- */
+
+static char *read_scenario(const char *path, size_t *size_out)
+{
+    FILE *f = fopen(path, "r");
+    char *text = calloc(1, TEXT_MAX_BYTES + 1);
+
+    assert(text);
+    *size_out = f ? fread(text, 1, TEXT_MAX_BYTES, f) : 0;
+    if (f)
+        fclose(f);
+    return text;
+}
+
+static void set_scenario(json_t *o, const struct scenario *s)
+{
+    size_t   size;
+    char    *text = read_scenario(s->path, &size), hash[40];
+    uint64_t h = 14695981039346656037u; /* FNV-1a, 64 bits */
+
+    for (size_t i = 0; i < size; i++)
+        h = (h ^ (unsigned char)text[i]) * 1099511628211u;
+    snprintf(hash, sizeof hash, "fnv1a64:%016" PRIx64, h);
+    set_text(o, "scenario", s->name);
+    set_text(o, "scenario_path", s->path);
+    set_text(o, "scenario_hash", hash);
+    set_text(o, "scenario_text", text);
+    free(text);
+}
+
+static json_t *host_object(const struct host *h)
+{
+    json_t *o = json_object();
+
+    set_text(o, "name", h->name);
+    set_text(o, "cpu", h->cpu);
+    set_text(o, "kernel", h->kernel);
+    set_count(o, "cores", h->cores);
+    set_count(o, "memory_bytes", h->memory_bytes);
+    return o;
+}
+
+char *record_run(const struct scenario *s, const struct host *host, int argc, char *const *argv)
+{
+    json_t *o = record_begin("run"), *command = json_array(), *machine;
+    char    date[40];
+
+    record_date(false, date, sizeof date);
+    set_count(o, "schema", RECORD_SCHEMA);
+    set_text(o, "version", build_version);
+    set_text(o, "commit", build_commit);
+    set_text(o, "compiler", build_compiler);
+    set_text(o, "simgrid", build_simgrid);
+    set_text(o, "date", date);
+    for (int i = 0; i < argc; i++)
+        json_array_append_new(command, json_string(argv[i]));
+    set(o, "command", command);
+    set(o, "host", host_object(host));
+    set_scenario(o, s);
+    machine = options(machine_options, &s->machine);
+    set_text(machine, "name", s->machine.name);
+    set(o, "machine", machine);
+    set_text(o, "backend", s->backend->name);
+    set(o, "backend_options", options(s->backend->options, s->backend_options));
+    if (s->threshold > 0)
+        set(o, "threshold", json_real(s->threshold));
+    set_count(o, "points", s->point_count);
+    return finish(o);
+}
+
+/* ---- checks and points ---- */
+
+static void set_resolved(void *arg, const char *key, const char *value)
+{
+    set_text(arg, key, value);
+}
+
+static void set_param(void *arg, const char *key, const char *value)
+{
+    if (strncmp(key, "params.", 7) == 0)
+        set_text(arg, key + 7, value);
+}
+
+static void set_point_keys(json_t *o, const struct run_unit *u)
+{
+    const struct point *p = u->point;
+
+    set_text(o, "kernel", p->kernel->name);
+    set_text(o, "variant", p->variant);
+    set_text(o, "program", record_program_name(p->program));
+    set_count(o, "m", u->problem.m);
+    set_count(o, "n", u->problem.n);
+    set_count(o, "k", u->problem.k);
+    set_count(o, "nodes", p->world.nodes);
+    set_count(o, "gpus_per_node", p->world.gpus_per_node);
+    set_text(o, "mode", record_mode_name(u->timing.mode));
+    set_count(o, "seed", p->seed);
+    set_text(o, "backend", u->backend->name);
+}
+
+static double us(uint64_t ps)
+{
+    return (double)ps / 1e6;
+}
+
+static json_t *waiting_object(const struct run_result *r, const struct crew_result *crew)
+{
+    json_t *o = json_object();
+
+    for (uint32_t i = 0; i < r->cause_count; i++)
+        if (crew->waiting_ps[i])
+            set(o, r->causes[i], json_real(us(crew->waiting_ps[i])));
+    return o;
+}
+
+static json_t *crew_objects(const struct run_result *r)
+{
+    json_t *all = json_array();
+
+    for (uint32_t i = 0; i < r->crew_count; i++) {
+        const struct crew_result *crew = &r->crews[i];
+        json_t                   *o = json_object();
+
+        set_text(o, "name", crew->name);
+        set_count(o, "workers", crew->workers);
+        set(o, "busy_us", json_real(us(crew->busy_ps)));
+        set(o, "waiting_us", waiting_object(r, crew));
+        set(o, "idle_us", json_real(us(crew->idle_ps)));
+        json_array_append_new(all, o);
+    }
+    return all;
+}
+
+static json_t *link_objects(const struct run_result *r)
+{
+    json_t *all = json_array();
+
+    for (uint32_t i = 0; i < r->link_count; i++) {
+        json_t *o = json_object();
+
+        set_text(o, "name", r->links[i].name);
+        set(o, "mean_busy", json_real(r->links[i].mean_busy));
+        set(o, "max_busy", json_real(r->links[i].max_busy));
+        set_count(o, "bytes", r->links[i].bytes);
+        json_array_append_new(all, o);
+    }
+    return all;
+}
+
+static void set_outcome(json_t *o, const struct run_result *r)
+{
+    set_text(o, "status", status_text(r->status));
+    set_text(o, "model", r->model);
+    if (r->choice[0])
+        set_text(o, "choice", r->choice);
+    if (r->status < 0)
+        set_text(o, "report", r->report);
+    set_count(o, "epochs", r->epochs);
+    set_count(o, "tasks", r->tasks);
+    set_count(o, "puts", r->puts);
+    set_count(o, "flows", r->flows);
+    set_count(o, "elements_checked", r->elements_checked);
+    set_count(o, "elements_wrong", r->elements_wrong);
+    set(o, "cpu_seconds", json_real(r->cpu_seconds));
+    set_count(o, "peak_bytes", r->peak_bytes);
+}
+
+char *record_check(const struct scenario *s, const struct run_unit *check)
+{
+    json_t *o = record_begin("check"), *params = json_object();
+
+    set_point_keys(o, check);
+    scenario_point_keys(s, check->point, set_param, params);
+    set(o, "params", params);
+    if (check->result)
+        set_outcome(o, check->result);
+    return finish(o);
+}
+
+static void set_times(json_t *o, const struct compare *c, uint64_t index)
+{
+    const struct run_unit *u = &c->points[index];
+    const struct stats    *t = &c->times[index];
+    json_t                *samples = json_array();
+
+    for (uint32_t i = 0; i < u->result->sample_count; i++)
+        json_array_append_new(samples, json_real(us(u->result->sample_ps[i])));
+    set(o, "samples_us", samples);
+    set(o, "median_us", json_real(us(t->median)));
+    set(o, "p95_us", json_real(us(t->p95)));
+    set(o, "min_us", json_real(us(t->min)));
+    set(o, "tflops_per_gpu", json_real(metrics_tflops(&u->problem, t->median)));
+    set_text(o, "tflops_formula", METRICS_TFLOPS_FORMULA);
+    set(o, "busbw_gb_per_s",
+        json_real(metrics_busbw(u->point->kernel, &u->problem, u->point->world, t->median)));
+    if (compare_speedup(c, index) > 0)
+        set(o, "speedup_over_nccl", json_real(compare_speedup(c, index)));
+}
+
+char *record_point(const struct scenario *s, const struct compare *c, uint64_t index)
+{
+    const struct run_unit *u = &c->points[index];
+    json_t                *o = record_begin("point"), *resolved = json_object();
+
+    set_count(o, "index", index);
+    set_point_keys(o, u);
+    scenario_point_keys(s, u->point, set_resolved, resolved);
+    set(o, "resolved", resolved);
+    set_text(o, "verdict", compare_verdict(c, index));
+    set_text(o, "verified", "not checked"); /* no verifier in this version */
+    if (!u->result)
+        return finish(o);
+    set_times(o, c, index);
+    set_outcome(o, u->result);
+    set(o, "crews", crew_objects(u->result));
+    set(o, "links", link_objects(u->result));
+    return finish(o);
+}
+
+char *record_end(uint64_t points, uint64_t failed, bool interrupted)
+{
+    json_t *o = record_begin("end");
+
+    set_count(o, "points", points);
+    set_count(o, "failed", failed);
+    set(o, "interrupted", json_boolean(interrupted));
+    return finish(o);
+}

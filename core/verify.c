@@ -1,0 +1,190 @@
+#include "core/verify.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/program_print.h"
+#include "core/verify_state.h"
+
+/* ---- what the other files lean on ---- */
+
+struct task_place verify_place(const struct verifier *v, uint64_t number)
+{
+    uint64_t low = 0, high = (uint64_t)v->ranks * v->p->queue_count; /* first[low] <= number */
+
+    while (high - low > 1) {
+        uint64_t middle = (low + high) / 2;
+
+        if (v->first_task[middle] <= number)
+            low = middle;
+        else
+            high = middle;
+    }
+    return (struct task_place){(uint32_t)(low / v->p->queue_count),
+                               (uint32_t)(low % v->p->queue_count), number - v->first_task[low]};
+}
+
+void verify_task(const struct verifier *v, struct task_place at, struct task *t)
+{
+    program_task(v->p, at.rank, at.queue, at.index, t);
+}
+
+void verify_fail(struct verifier *v, const char *kind, const char *format, ...)
+{
+    struct verify_report *r = v->report;
+    size_t used = strlen(r->text);
+    va_list args;
+    int n;
+
+    if (r->violations++ >= VERIFY_VIOLATIONS_MAX)
+        return;
+    n = snprintf(r->text + used, sizeof r->text - used, "%s: ", kind);
+    used += (size_t)n < sizeof r->text - used ? (size_t)n : 0;
+    va_start(args, format);
+    vsnprintf(r->text + used, sizeof r->text - used, format, args);
+    va_end(args);
+    used = strlen(r->text);
+    snprintf(r->text + used, sizeof r->text - used, "\n");
+}
+
+void verify_describe(const struct verifier *v, struct task_place at, char out[VERIFY_TASK_TEXT_BYTES])
+{
+    struct task t;
+    int n = snprintf(out, VERIFY_TASK_TEXT_BYTES, "rank %u %s: ", at.rank,
+                     v->p->queues[at.queue].name);
+
+    verify_task(v, at, &t);
+    program_print_task(v->p, at.rank, at.queue, at.index, &t, out + n,
+                       VERIFY_TASK_TEXT_BYTES - (size_t)n);
+}
+
+bool verify_each_wait(const struct verifier *v, uint32_t rank, const struct task *t, uint32_t until,
+                      verify_wait_fn *fn, void *arg)
+{
+    for (uint32_t i = 0; i < t->wait_count; i++) {
+        if (t->waits[i].phase == WAIT_LATE && until != VERIFY_RESULT)
+            continue;
+        if (!fn(arg, &t->waits[i]))
+            return false;
+    }
+    if (t->segment_table == NO_TABLE)
+        return true;
+    for (uint32_t s = 0; s < t->segment_count && VERIFY_STEP(s) <= until; s++) {
+        struct segment segment;
+        struct operand a, b;
+
+        program_step(v->p, rank, t, s, &segment, &a, &b);
+        if (segment.wait.count && !fn(arg, &segment.wait))
+            return false;
+    }
+    return true;
+}
+
+static void emit_access(const struct verifier *v, const struct operand *o, uint64_t rows,
+                        uint64_t cols, uint32_t window, uint32_t until, bool write,
+                        verify_access_fn *fn, void *arg)
+{
+    const struct buffer *b = &v->p->buffers[o->buffer];
+    struct access a = {.row = o->offset / b->cols,
+                       .rows = rows,
+                       .col = o->offset % b->cols,
+                       .cols = cols,
+                       .window = window,
+                       .buffer = o->buffer,
+                       .until = until,
+                       .write = write};
+
+    if (rows && cols)
+        fn(arg, &a);
+}
+
+static void each_read(const struct verifier *v, uint32_t rank, const struct task *t,
+                      verify_access_fn *fn, void *arg)
+{
+    uint32_t addends_until = t->op == OP_GEMM ? VERIFY_RESULT : VERIFY_ENTRY;
+
+    if (t->op == OP_COPY || t->op == OP_PUT)
+        emit_access(v, &t->a, t->m, t->n, t->a.rank, VERIFY_ENTRY, false, fn, arg);
+    for (uint32_t s = 0; t->op == OP_GEMM && s < program_step_count(t); s++) {
+        struct segment segment;
+        struct operand a, b;
+        uint32_t until = t->segment_table == NO_TABLE ? VERIFY_ENTRY : VERIFY_STEP(s);
+
+        program_step(v->p, rank, t, s, &segment, &a, &b);
+        emit_access(v, &a, t->m, segment.k, a.rank, until, false, fn, arg);
+        emit_access(v, &b, t->n, segment.k, b.rank, until, false, fn, arg);
+    }
+    for (uint32_t i = 0; i < t->addend_count; i++) {
+        struct operand o = t->addend;
+
+        o.offset += i * t->addend_stride;
+        emit_access(v, &o, t->m, t->n, o.rank, addends_until, false, fn, arg);
+    }
+}
+
+void verify_each_access(const struct verifier *v, uint32_t rank, const struct task *t,
+                        verify_access_fn *fn, void *arg)
+{
+    uint32_t until = t->op == OP_GEMM ? VERIFY_RESULT : VERIFY_ENTRY;
+
+    each_read(v, rank, t, fn, arg);
+    for (uint32_t i = 0; i < t->out_count; i++) {
+        const struct operand *o = &t->out[i];
+        uint32_t first, count = program_target_ranks(v->p, rank, o->rank, &first);
+
+        for (uint32_t r = first; r < first + count; r++) {
+            bool onto_itself = t->op == OP_COPY && t->a.rank == r && t->a.buffer == o->buffer &&
+                               t->a.offset == o->offset;
+
+            if (!onto_itself)
+                emit_access(v, o, t->m, t->n, r, until, true, fn, arg);
+        }
+    }
+}
+
+/* ---- the whole ---- */
+
+static void verifier_fini(struct verifier *v)
+{
+    free(v->first_task);
+    free(v->last_blocking);
+    free(v->totals);
+    free(v->sums);
+    free(v->signaller_first);
+    free(v->signallers);
+    free(v->waited);
+    free(v->put_raised);
+    free(v->begin_clock);
+    free(v->flag_clock);
+}
+
+static enum status run_steps(struct verifier *v, const struct problem *global, uint64_t sms)
+{
+    TRY(verify_collect(v, sms));
+    if (v->report->violations)
+        return ST_WRONG; /* later steps assume sound bounds and totals */
+    TRY(verify_execute(v));
+    if (v->report->violations)
+        return ST_WRONG;
+    TRY(verify_races(v));
+    if (v->report->violations)
+        return ST_WRONG; /* coverage follows the data, which has to be ordered */
+    TRY(verify_coverage(v, global));
+    return v->report->violations ? ST_WRONG : ST_OK;
+}
+
+enum status verify_program(const struct program *p, const struct problem *global, uint64_t sms,
+                           struct verify_report *r)
+{
+    struct verifier v = {.p = p, .report = r, .ranks = world_ranks(p->world)};
+    enum status st;
+
+    memset(r, 0, sizeof *r);
+    st = run_steps(&v, global, sms);
+    r->tasks = v.task_count;
+    r->epochs = v.epochs;
+    verifier_fini(&v);
+    return st;
+}

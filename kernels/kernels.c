@@ -1,0 +1,5 @@
+#include "kernels/kernels.h"
+
+#include <stddef.h>
+
+const struct kernel *const kernels[] = {&ag_gemm_kernel, &gemm_rs_kernel, &gemm_ar_kernel, NULL};

@@ -1,0 +1,33 @@
+# What `mkernel doctor` and result files say about this build.  Optional parts are looked for here and
+# nowhere required: the parts that use them decide for themselves.
+set(BUILD_SIMGRID "${SimGrid_VERSION}")
+if(NOT BUILD_SIMGRID)
+    file(STRINGS ${SIMGRID_INCLUDE}/simgrid/version.h lines REGEX "SIMGRID_VERSION_(MAJOR|MINOR|PATCH) +[0-9]+")
+    foreach(line IN LISTS lines)
+        string(REGEX REPLACE ".* ([0-9]+).*" "\\1" number "${line}")
+        list(APPEND numbers ${number})
+    endforeach()
+    list(JOIN numbers "." BUILD_SIMGRID)
+endif()
+
+find_package(CUDAToolkit QUIET)
+set(BUILD_CUDA "${CUDAToolkit_VERSION}")
+find_path(NCCL_INCLUDE nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+if(NCCL_INCLUDE)
+    set(BUILD_NCCL "found")
+endif()
+find_program(MPI_COMPILER mpicc)
+if(MPI_COMPILER)
+    set(BUILD_MPI "found")
+endif()
+pkg_check_modules(VERBS QUIET libibverbs)
+pkg_check_modules(LIBFABRIC QUIET libfabric)
+
+string(STRIP "${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${MKERNEL_SANITIZE}"
+       BUILD_COMPILER)
+set(BUILD_GENERATED ${CMAKE_BINARY_DIR}/generated)
+configure_file(${CMAKE_SOURCE_DIR}/core/build_info.h.in ${BUILD_GENERATED}/build_info.h @ONLY)
+add_custom_target(build_commit
+    COMMAND ${CMAKE_COMMAND} -D SOURCE=${CMAKE_SOURCE_DIR} -D OUTPUT=${BUILD_GENERATED}/build_commit.h
+            -P ${CMAKE_SOURCE_DIR}/scripts/cmake/BuildCommit.cmake
+    BYPRODUCTS ${BUILD_GENERATED}/build_commit.h VERBATIM)

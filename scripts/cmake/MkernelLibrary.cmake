@@ -1,0 +1,37 @@
+# mkernel_library(NAME [SOURCES ...] [USES LIBRARY ...] [LINKS TARGET ...])
+#
+# One library a folder.  Headers are included as "folder/file.h"; a library sees its own folder and those
+# of the libraries it USES, and no others, so a wrong include does not compile.  LINKS are outside
+# libraries that stay invisible to users of this one.
+function(mkernel_library name)
+    cmake_parse_arguments(ARG "" "" "SOURCES;USES;LINKS" ${ARGN})
+    if(NOT ARG_SOURCES)
+        file(GLOB ARG_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.c
+                                                ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+    endif()
+    add_library(${name} STATIC ${ARG_SOURCES})
+    set(root ${CMAKE_BINARY_DIR}/include/${name})
+    file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+    get_filename_component(parent ${root}/${folder} DIRECTORY)
+    file(MAKE_DIRECTORY ${parent})
+    file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${folder} SYMBOLIC)
+    target_include_directories(${name} PUBLIC ${root})
+    target_link_libraries(${name} PUBLIC ${ARG_USES} PRIVATE ${ARG_LINKS} m)
+endfunction()
+
+# mkernel_test(NAME SOURCES... [USES LIBRARY ...] [LABEL label] [TIMEOUT seconds])
+#
+# One Check program, one CTest entry.
+function(mkernel_test name)
+    cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;USES" ${ARGN})
+    if(NOT ARG_SOURCES)
+        set(ARG_SOURCES ${name}.c)
+    endif()
+    if(NOT ARG_TIMEOUT)
+        set(ARG_TIMEOUT 300)
+    endif()
+    add_executable(${name} ${ARG_SOURCES})
+    target_link_libraries(${name} PRIVATE ${ARG_USES} PkgConfig::CHECK)
+    add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()

@@ -1,0 +1,46 @@
+/* The harder baseline: what a good engineer writes by hand with streams, copy engines, cuBLAS and,
+ * between nodes, NCCL send / receive. */
+#ifndef SIM_STREAMS_H
+#define SIM_STREAMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/kernel.h"
+#include "core/machine.h"
+#include "core/world.h"
+
+/* How the work is cut.  `remote` and `local`: pieces of the rows that other nodes and the node's
+ * peers own; `own`: pieces of the own rows (all-reduce).  0 where there are no such rows. */
+struct streams_cut {
+    bool whole; /* one GEMM call, nothing overlaps it */
+    uint32_t remote, local, own;
+};
+
+struct streams_setup {
+    const struct machine *machine;
+    struct world world;
+    struct problem problem;
+    enum collective collective;
+    /* The host's time, 0 where it does not count: before the first call and for each one; and, when
+     * iterations follow each other and the host runs ahead, the least time that a call costs. */
+    uint64_t launch_ps, issue_ps, period_ps;
+};
+
+struct streams_time {
+    double time_ps;
+    uint32_t calls; /* that the host issues per iteration and rank */
+    struct streams_cut cut;
+};
+
+/* One iteration, all ranks aligned, cut as given. */
+struct streams_time streams_time(const struct streams_setup *setup, struct streams_cut cut);
+
+/* The fastest of all cuts into 1, 2, 4 .. 32 pieces, and of the whole. */
+struct streams_time streams_best(const struct streams_setup *setup);
+
+/* "4 pieces", "8 remote + 2 local pieces", "no overlap" */
+void streams_cut_print(const struct streams_cut *cut, char *out, size_t out_bytes);
+
+#endif

@@ -1,0 +1,62 @@
+#!/bin/sh
+# No scenario may crash, hang or give a number silently: one message, the right exit code.
+. "$(dirname "$0")/common.sh" "$@"
+
+# with OLD NEW: bad.yaml is small.yaml with one replacement
+with() {
+    sed "s/$1/$2/" small.yaml >bad.yaml
+    cmp -s small.yaml bad.yaml && fail "replacement of $1 has no effect"
+}
+
+with 'timing:' 'timng:'
+expect 2 'bad.yaml:[0-9]+:[0-9]+: .*did you mean "timing"' run bad.yaml
+with 'comm_sms' 'com_sms'
+expect 2 'bad.yaml:[0-9]+:[0-9]+: .*comm_sms' run bad.yaml
+with 'comm_sms: \[4, 8\]' 'chunk: 5us'
+expect 2 'bad.yaml:[0-9]+:[0-9]+: ' run bad.yaml
+with 'm: 256' 'm: -5'
+expect 2 'bad.yaml:[0-9]+:[0-9]+: ' run bad.yaml
+with 'm: 256' 'm: 0'
+expect 2 'bad.yaml:[0-9]+:[0-9]+: ' run bad.yaml
+with 'm: 256' 'm: 99999999999999999999999'
+expect 2 'bad.yaml:[0-9]+:[0-9]+: ' run bad.yaml
+with 'm: 256' 'm: 1152921504606846976'
+expect 2 'bad.yaml:[0-9]+:[0-9]+: ' run bad.yaml
+with 'nodes: 2' 'nodes: 4000000000'
+expect 2 'bad.yaml:[0-9]+:[0-9]+: ' run bad.yaml
+with 'nodes: 2' 'nodes: 0'
+expect 2 'bad.yaml:[0-9]+:[0-9]+: ' run bad.yaml
+with 'gpus_per_node: 2' 'gpus_per_node: 9'
+expect 2 'bad.yaml:[0-9]+:[0-9]+: ' run bad.yaml
+with '\[4, 8\]' '[4, 500]'
+expect 2 'bad.yaml:[0-9]+:[0-9]+: .*(SMs|workers)' run bad.yaml
+with 'kernel: ag_gemm' 'kernel: ag_gem'
+expect 2 'did you mean "ag_gemm"' run bad.yaml
+with 'hgx-h200-cx7' 'hgx-h200-cx8'
+expect 2 'did you mean "hgx-h200-cx7"' run bad.yaml
+with 'problem:' 'problem: {'
+expect 2 'bad.yaml:[0-9]+:[0-9]+: ' run bad.yaml
+expect 2 'simm' run small.yaml --backend simm
+expect 2 'problem.q' run small.yaml --set problem.q=4
+
+expect 2 'missing.yaml' run missing.yaml
+mkdir folder
+expect 2 'folder' run folder
+: >empty.yaml
+expect 2 'empty.yaml' run empty.yaml
+printf '\000\001\377\376ELF\033[31m' >binary.yaml
+expect 2 'binary.yaml' run binary.yaml
+head -c 3000000 /dev/zero | tr '\0' 'a' >huge.yaml
+expect 2 'huge.yaml' run huge.yaml
+expect 2 '/dev/zero' run /dev/zero
+expect 2 '/dev/null' run /dev/null
+if [ "$(id -u)" -ne 0 ]; then
+    cp small.yaml secret.yaml
+    chmod 000 secret.yaml
+    expect 2 'secret.yaml' run secret.yaml
+fi
+[ -e results ] && fail "a refused scenario left results behind"
+
+expect 5 'needs up to .*\([0-9]+ bytes\)' run small.yaml --memory 1KiB
+expect 4 'no result after .* s of real time' run small.yaml --timeout 1ms --output none
+finish

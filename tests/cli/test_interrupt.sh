@@ -1,0 +1,29 @@
+#!/bin/sh
+# Ctrl-C and SIGTERM: children end, what is complete is kept, exit code 130.
+. "$(dirname "$0")/common.sh" "$@"
+
+# Small points first, then one that takes many seconds.
+cat >long.yaml <<'END'
+problem:  {kernel: ag_gemm, m: [256, 262144], n: m, k: 16384}
+machine:  hgx-h200-cx7
+world:    {nodes: 16, gpus_per_node: 8}
+variants: {fused: {tile_m: 16, tile_n: 16}}
+END
+
+for signal in INT TERM; do
+    # A background job of a shell script ignores SIGINT unless something resets it.
+    env --default-signal=INT "$MKERNEL" run long.yaml --jobs 1 --output "$WORK/$signal.jsonl" >out 2>&1 &
+    pid=$!
+    sleep 2
+    kill -$signal $pid || fail "ended before it could be interrupted"
+    wait $pid
+    code=$?
+    [ $code -eq 130 ] || fail "SIG$signal: exit code $code, expected 130"
+    grep -q 'interrupted: 1 of 2 points are complete' out || fail "SIG$signal: no message"
+    [ "$("$JSON_LINES" <$signal.jsonl | tr '\n' ' ')" = "run point end " ] ||
+        fail "SIG$signal: not the records expected"
+    grep -q '"interrupted":true' $signal.jsonl || fail "SIG$signal: the file does not say so"
+    grep -qsa "$WORK/$signal[.]jsonl" /proc/[0-9]*/cmdline && fail "SIG$signal: a child is still there"
+done
+[ "$(ls -A | grep -c '^\.')" -eq 0 ] || fail "temporary files are left: $(ls -A)"
+finish

@@ -1,0 +1,60 @@
+#!/bin/sh
+# The table, its machine-readable forms, and the result file.
+. "$(dirname "$0")/common.sh" "$@"
+
+# What stands in the file and on stdout
+expect 0 '^# checked: cpu, 2 x 2, m 64 n 32 k 64, 2 epochs: 3 programs exact$' run small.yaml --output r/a.jsonl
+grep -Eq '^ag_gemm: fused (wins|loses|ties)' out || fail "no sentence at the end"
+grep -Eq '^ ag_gemm .* nccl .* 1\.000 .*NCCL model 2\.30' out || fail "the baseline does not name its model"
+[ "$("$JSON_LINES" <r/a.jsonl | tr '\n' ' ')" = "run check check check point point point point end " ] ||
+    fail "r/a.jsonl: not the records expected"
+expect 0 'results: r/a.jsonl.1$' run small.yaml --output r/a.jsonl
+[ "$(ls -A r | tr '\n' ' ')" = "a.jsonl a.jsonl.1 " ] || fail "r/ holds something else: $(ls -A r)"
+expect 0 'results: results/local/small-[0-9]{8}T[0-9]{6}Z.jsonl$' run small.yaml
+
+# The same simulated times on every run, alone or side by side
+"$MKERNEL" run small.yaml --csv --output none --jobs 1 | cut -d, -f1-25 >one.csv
+"$MKERNEL" run small.yaml --csv --output none --jobs 4 | cut -d, -f1-25 >four.csv
+cmp one.csv four.csv || fail "--jobs changes results"
+[ "$(wc -l <one.csv)" -eq 5 ] || fail "--csv: not a header and four rows"
+
+# Columns line up, for large numbers too: verdicts stand below their heading.
+expect 0 'best' run small.yaml --output none --set 'problem.m=[256,1048576]'
+awk '/^# kernel/ { at = index($0, "verdict") }
+     /^ ag_gemm/ && substr($0, at - 1) !~ /^ (best|ok|slower) / { exit 1 }' out ||
+    fail "columns do not line up"
+
+"$MKERNEL" run small.yaml --json --output none | "$JSON_LINES" >out || fail "--json: not JSON lines"
+[ "$(grep -c point out)" -eq 4 ] || fail "--json: not four points"
+"$MKERNEL" run small.yaml --quiet --output none >out 2>&1
+[ "$(wc -l <out)" -eq 1 ] || fail "--quiet prints more than the sentence"
+
+# A backend without the model of a baseline says so and is no failure
+expect 0 'skipped' run small.yaml --backend cpu --output none --set timing.iterations=2
+
+# Colour: on a terminal only, and not with NO_COLOR
+escape=$(printf '\033')
+if command -v script >/dev/null; then
+    TERM=xterm script -qec "$MKERNEL run small.yaml --output none" /dev/null >out </dev/null
+    grep -q "$escape\\[32m" out || fail "no colour on a terminal"
+    NO_COLOR=1 TERM=xterm script -qec "$MKERNEL run small.yaml --output none" /dev/null >out </dev/null
+    grep -q "$escape" out && fail "colour in spite of NO_COLOR"
+fi
+"$MKERNEL" run small.yaml --output none >out 2>&1
+grep -q "$escape" out && fail "colour in a file"
+
+# A threshold that nothing meets
+printf 'threshold: 1000\n' | cat small.yaml - >strict.yaml
+expect 3 'below the threshold of 1000' run strict.yaml --output none
+
+# Full and forbidden places: the table is printed all the same
+expect 5 'No space left on device' run small.yaml --output /dev/full
+grep -q '^ ag_gemm' out || fail "no table although only the file failed"
+expect 5 'cannot create folder' run small.yaml --output /proc/nothing/r.jsonl
+grep -q '^ ag_gemm' out || fail "no table although only the file failed"
+"$MKERNEL" run small.yaml --output none >/dev/full 2>out
+[ $? -eq 5 ] || fail "a full standard output is not reported"
+
+# Two files: the worst decides
+expect 2 'missing.yaml' run small.yaml missing.yaml --output none
+finish

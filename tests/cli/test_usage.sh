@@ -1,0 +1,57 @@
+#!/bin/sh
+# Verbs, flags and their help.
+. "$(dirname "$0")/common.sh" "$@"
+
+expect 2 'usage: mkernel COMMAND'
+expect 0 'usage: mkernel COMMAND' help
+expect 0 'usage: mkernel COMMAND' --help
+expect 0 '^mkernel [0-9]+\.[0-9]+\.[0-9]+ \(.+\)$' --version
+for verb in run show list machine doctor help; do
+    expect 0 '^examples?:' $verb --help
+    expect 0 '^examples?:' help $verb
+    grep -q "mkernel $verb" "$SOURCE/docs/mkernel.1" || fail "docs/mkernel.1 lacks $verb"
+done
+for verb in run show machine; do
+    "$MKERNEL" $verb --help >out
+    for flag in $(grep -Eo -- '^  --[a-z]+' out | grep -v -- --help); do
+        sed 's/\\-/-/g' "$SOURCE/docs/mkernel.1" | grep -q -- "$flag" ||
+            fail "docs/mkernel.1 lacks $flag of $verb"
+    done
+done
+
+expect 2 'did you mean "run"' rnu
+expect 2 'unknown command' frobnicate
+expect 2 'did you mean "--json"' run small.yaml --jsn
+expect 2 'unknown option "--colour"' run small.yaml --colour
+expect 2 'needs a value' run small.yaml --set
+expect 2 'takes no value' run small.yaml --json=yes
+expect 2 'which scenario' run
+expect 2 'which scenario' show
+expect 2 'did you mean "kernels"' list kernel
+expect 2 '--jobs 0' run small.yaml --jobs 0
+expect 2 '--jobs many' run small.yaml --jobs many
+expect 2 'unit' run small.yaml --timeout 5
+expect 2 'unit' run small.yaml --memory 5
+expect 2 'takes no arguments' doctor now
+
+expect 0 'ag_gemm' list
+expect 0 'comm_sms' list kernels
+expect 0 'sim: ' list backends
+expect 0 'timing:' list keys
+expect 0 '^ok +SimGrid' doctor
+cd "$SOURCE" || exit 1
+"$MKERNEL" list machines >"$WORK/out" && grep -q hgx-h200-cx7 "$WORK/out" || FAILED=1
+"$MKERNEL" list scenarios >"$WORK/out" && grep -q scenarios/quickstart.yaml "$WORK/out" || FAILED=1
+cd "$WORK" || exit 1
+
+expect 0 '^points   4$' show small.yaml
+expect 0 'comm_sms=8' show small.yaml
+expect 0 '^queue compute: ' show small.yaml --program 3
+expect 0 'wait ready\[' show small.yaml --program 3 --tasks all
+expect 0 '^ag_gemm unfused: rank 1 of 4' show small.yaml --program 1 --point 2
+expect 0 '^digraph ' show small.yaml --dot
+expect 2 'ranks are 0\.\.3' show small.yaml --program 4
+expect 2 'points of small.yaml are 0\.\.3' show small.yaml --program 0 --point 4
+expect 2 'is a baseline and has no program' show small.yaml --program 0 --point 3
+expect 2 'draws at most' show small.yaml --dot --set problem.m=65536 --set problem.n=65536
+finish

@@ -1,0 +1,62 @@
+#include "harness.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/machine.h"
+
+const struct machine *harness_machine(void)
+{
+    static struct machine machine;
+
+    if (machine.name[0] == '\0' && machine_load("hgx-h200-cx7", &machine) != ST_OK)
+        exit(1); /* machine_load has said why */
+    return &machine;
+}
+
+void harness_options(const struct option *table, void *base, const char *text)
+{
+    char pair[128], why[256];
+    int used;
+
+    option_defaults(table, base);
+    for (; sscanf(text, " %127s%n", pair, &used) == 1; text += used) {
+        char *value = strchr(pair, '=');
+        const struct option *o;
+
+        assert(value);
+        *value++ = '\0';
+        o = option_find(table, pair);
+        if (o && option_parse(o, base, value, NULL, why, sizeof why) != ST_OK) {
+            fprintf(stderr, "%s=%s: %s\n", pair, value, why);
+            exit(1);
+        }
+    }
+}
+
+enum status harness_run(const struct trial *t, struct run_result *r)
+{
+    void *options = calloc(1, t->backend->options_size);
+    struct job job = {
+        .program = t->program,
+        .world = t->program->world,
+        .kernel = t->kernel,
+        .problem = &t->problem,
+        .machine = harness_machine(),
+        .timing = t->timing,
+        .options = options,
+        .seed = 7,
+        .data = true,
+        .memory_limit_bytes = 4ull << 30,
+    };
+    enum status st;
+
+    assert(options);
+    harness_options(t->backend->options, options, t->options);
+    st = t->backend->run(&job, r);
+    assert(st == r->status);
+    free(options);
+    return st;
+}

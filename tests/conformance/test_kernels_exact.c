@@ -1,0 +1,218 @@
+/* Backends x kernels x forms x parameters x worlds x shapes, three epochs back to back, every
+ * element exact. */
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/backends.h"
+#include "harness.h"
+#include "kernels/kernels.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+/* Every value of every choice stands here. */
+static const struct variant {
+    const char *kernel, *params;
+} variants[] = {
+    {"ag_gemm", ""},
+    {"ag_gemm",
+     "chunk=1KiB panels=3 tile_m=16 tile_n=32 inter=direct order=arrival join=false depth=1"},
+    {"ag_gemm",
+     "chunk=512B panels=2 tile_m=32 tile_n=16 inter=ring order=rank group=2 send_sms=2 depth=3"},
+    {"ag_gemm", "chunk=64B tile_m=8 tile_n=64 inter=ring order=local group=1 depth=2 comm_sms=2"},
+    {"gemm_rs", ""},
+    {"gemm_rs", "reduce=crew chunk=2KiB tile_m=16 tile_n=16 order=rotate depth=1 join=false"},
+    {"gemm_rs",
+     "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank group=1 depth=1 send_sms=2"},
+    {"gemm_rs",
+     "reduce=crew chunk=64B tile_m=8 tile_n=32 order=interleave group=2 depth=3 join=true"},
+    {"gemm_ar", ""},
+    {"gemm_ar",
+     "reduce=crew chunk=2KiB tile_m=16 tile_n=16 order=rotate inter=ring depth=1 join=false"},
+    {"gemm_ar",
+     "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank inter=direct group=1 depth=1"},
+    {"gemm_ar",
+     "reduce=crew chunk=64B tile_m=8 tile_n=32 order=interleave inter=ring depth=3 join=true"},
+};
+
+static const struct world worlds[] = {{1, 1}, {1, 8}, {2, 2}, {3, 4}, {2, 3}, {1, 3}, {5, 1}};
+
+static const struct problem shapes[] = {
+    {256, 64, 64}, /* multiples of tiles and ranks */
+    {37, 65, 70},  /* of nothing */
+    {3, 24, 16},   /* fewer rows than ranks: empty shards */
+    {8, 8, 8},     /* one tile */
+};
+
+/* All worlds with all shapes, and one of 64 ranks, which takes long. */
+#define SETUP_COUNT (COUNT(worlds) * COUNT(shapes) + 1)
+
+struct setup {
+    struct world world;
+    struct problem problem;
+};
+
+static struct setup setup_of(int i)
+{
+    if (i == SETUP_COUNT - 1)
+        return (struct setup){{8, 8}, shapes[1]};
+    return (struct setup){worlds[i / COUNT(shapes)], shapes[i % COUNT(shapes)]};
+}
+
+static const struct kernel *kernel_named(const char *name)
+{
+    for (int i = 0; kernels[i]; i++)
+        if (strcmp(kernels[i]->name, name) == 0)
+            return kernels[i];
+    ck_abort_msg("no kernel %s", name);
+    return NULL;
+}
+
+static int backend_count(void)
+{
+    int count = 0;
+
+    while (backends[count])
+        count++;
+    return count;
+}
+
+static void run_exactly(const struct backend *b, const struct variant *v, enum form form,
+                        struct world world, struct problem problem)
+{
+    const struct kernel *kernel = kernel_named(v->kernel);
+    struct run_result *r = calloc(1, sizeof *r);
+    void *params = calloc(1, kernel->params_size);
+    struct complaint complaint = {.text = ""};
+    struct program program = {0};
+
+    harness_options(kernel->options, params, v->params);
+    ck_assert_msg(kernel->emit(&problem, world, harness_machine(), form, params, &program,
+                               &complaint) == ST_OK,
+                  "%s (%s): %s", v->kernel, v->params, complaint.text);
+    harness_run(&(struct trial){.backend = b,
+                                .kernel = kernel,
+                                .program = &program,
+                                .problem = problem,
+                                .timing = {.mode = TIMING_PIPELINED, .warmup = 1, .iterations = 2},
+                                .options = "fifo=3 jitter=0.3"},
+                r);
+    ck_assert_msg(
+        r->status == ST_OK && r->elements_wrong == 0 && r->elements_checked > 0,
+        "%s: %s (%s) %s, %u x %u ranks, m %llu n %llu k %llu: %s, %llu elements checked\n%s",
+        b->name, v->kernel, v->params, form == FORM_FUSED ? "fused" : "unfused", world.nodes,
+        world.gpus_per_node, (unsigned long long)problem.m, (unsigned long long)problem.n,
+        (unsigned long long)problem.k, status_text(r->status),
+        (unsigned long long)r->elements_checked, r->report);
+    program_fini(&program);
+    free(params);
+    free(r);
+}
+
+/* A mixed-radix digit of *i. */
+static int take(int *i, int radix)
+{
+    int digit = *i % radix;
+
+    *i /= radix;
+    return digit;
+}
+
+/* A sanitizer takes many times as long: there every third combination runs.  As the number of
+ * setups is no multiple of three, every variant still meets every world. */
+static int stride(void)
+{
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
+    return getenv("MKERNEL_TEST_ALL") ? 1 : 3;
+#else
+    return 1;
+#endif
+}
+
+START_TEST(kernel_is_exact)
+{
+    int i = _i * stride();
+    struct setup setup = setup_of(take(&i, SETUP_COUNT));
+    enum form form = take(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
+    const struct variant *variant = &variants[take(&i, COUNT(variants))];
+
+    run_exactly(backends[i], variant, form, setup.world, setup.problem);
+}
+END_TEST
+
+/* Tiles of the default size, several in every direction. */
+START_TEST(large_kernel_is_exact)
+{
+    run_exactly(backends[_i % backend_count()],
+                &(struct variant){kernels[_i / backend_count()]->name, ""}, FORM_FUSED,
+                (struct world){2, 4}, (struct problem){600, 520, 300});
+}
+END_TEST
+
+static int kernel_count(void)
+{
+    int count = 0;
+
+    while (kernels[count])
+        count++;
+    return count;
+}
+
+/* Does a variant of this kernel set the option to this value, or leave it so? */
+static bool is_tried(const struct kernel *k, const struct option *o, const char *value)
+{
+    char key[64], pair[128];
+
+    snprintf(key, sizeof key, " %s=", o->name);
+    snprintf(pair, sizeof pair, " %s=%s ", o->name, value);
+    for (int i = 0; i < COUNT(variants); i++) {
+        char text[256];
+
+        if (strcmp(variants[i].kernel, k->name) != 0)
+            continue;
+        snprintf(text, sizeof text, " %s ", variants[i].params);
+        if (strstr(text, pair) || (!strstr(text, key) && strcmp(o->initial, value) == 0))
+            return true;
+    }
+    return false;
+}
+
+START_TEST(every_choice_is_tried)
+{
+    for (const struct option *o = kernels[_i]->options; o->name; o++) {
+        char choices[128], *rest = choices;
+        const char *text = o->type == OPTION_CHOICE ? o->choices : "true|false";
+
+        if (o->type != OPTION_CHOICE && o->type != OPTION_BOOL)
+            continue;
+        snprintf(choices, sizeof choices, "%s", text);
+        for (char *value; (value = strsep(&rest, "|"));)
+            ck_assert_msg(is_tried(kernels[_i], o, value), "%s: no variant with %s=%s",
+                          kernels[_i]->name, o->name, value);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    int combinations = backend_count() * COUNT(variants) * 2 * SETUP_COUNT;
+    Suite *suite = suite_create("kernels");
+    TCase *table = tcase_create("table");
+    TCase *small = tcase_create("small"), *large = tcase_create("large");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_set_timeout(small, 120);
+    tcase_set_timeout(large, 300);
+    tcase_add_loop_test(small, kernel_is_exact, 0, combinations / stride());
+    tcase_add_loop_test(large, large_kernel_is_exact, 0, backend_count() * kernel_count());
+    tcase_add_loop_test(table, every_choice_is_tried, 0, kernel_count());
+    suite_add_tcase(suite, table);
+    suite_add_tcase(suite, small);
+    suite_add_tcase(suite, large);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}

@@ -1,0 +1,253 @@
+/* Properties that every program of every kernel must have, whatever the world and the shape: orders are
+ * permutations, flags receive exactly their declared totals, operands lie inside their buffers. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/verify.h"
+#include "kernels/kernels.h"
+#include "kernels/tile_order.h"
+
+struct shape_case {
+    struct world   world;
+    struct problem problem;
+};
+
+static const struct shape_case cases[] = {
+    {{1, 1}, {64, 64, 64}},   {{1, 8}, {64, 96, 32}},   {{2, 2}, {64, 64, 64}},
+    {{3, 4}, {100, 70, 65}},  {{8, 8}, {192, 40, 16}},  {{2, 3}, {37, 65, 70}},
+    {{5, 1}, {33, 17, 8}},    {{2, 4}, {5, 33, 24}},    {{1, 3}, {1, 1, 1}},
+    {{4, 2}, {257, 129, 100}},
+};
+
+static const char *const settings[] = {
+    "", "order=rank", "order=arrival inter=direct", "panels=3 chunk=512B", "chunk=64B depth=1",
+    "reduce=crew", "reduce=crew order=rotate join=false", "order=rank chunk=4KiB", "inter=ring group=1",
+    "inter=direct join=false",
+};
+
+#define CASES    (sizeof cases / sizeof *cases)
+#define SETTINGS (sizeof settings / sizeof *settings)
+
+static const struct machine test_machine = {.gpu = {.model = "test", .sms = 32}};
+
+/* Applies the settings that the kernel knows; returns false when it lacks one. */
+static bool fill_params(const struct kernel *k, const char *setting, void *params)
+{
+    char text[128], why[256], *save = NULL;
+
+    snprintf(text, sizeof text, "tile_m=16 tile_n=32 %s", setting);
+    option_defaults(k->options, params);
+    for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
+        char *value = strchr(word, '=');
+        const struct option *o;
+
+        *value++ = '\0';
+        o = option_find(k->options, word);
+        if (!o || option_parse(o, params, value, NULL, why, sizeof why) < 0)
+            return false;
+    }
+    return true;
+}
+
+static void check_operand(const struct program *p, const struct operand *o, uint64_t rows, uint64_t cols)
+{
+    const struct buffer *b = &p->buffers[o->buffer];
+
+    if (rows == 0 || cols == 0)
+        return;
+    ck_assert_uint_lt(o->buffer, p->buffer_count);
+    ck_assert(o->rank == RANK_NODE || o->rank < world_ranks(p->world));
+    ck_assert_uint_le(o->offset + (rows - 1) * o->ld + cols, buffer_elements(b));
+}
+
+static void check_wait(const struct program *p, uint32_t rank, const struct wait *w)
+{
+    for (uint32_t i = 0; i < w->count; i++) {
+        ck_assert_uint_lt(w->flag + i, p->flag_count);
+        if (w->value != FLAG_TOTAL)
+            ck_assert_uint_le(w->value, program_flag_total(p, rank, w->flag + i));
+    }
+}
+
+static void check_task(const struct program *p, uint32_t rank, const struct task *t, uint64_t *sums)
+{
+    for (uint32_t i = 0; i < t->wait_count; i++)
+        check_wait(p, rank, &t->waits[i]);
+    for (uint32_t s = 0; t->op == OP_GEMM && s < program_step_count(t); s++) {
+        struct segment seg;
+        struct operand a, b;
+
+        program_step(p, rank, t, s, &seg, &a, &b);
+        check_operand(p, &a, t->m, seg.k);
+        check_operand(p, &b, t->n, seg.k);
+        check_wait(p, rank, &seg.wait);
+    }
+    if (t->op == OP_COPY || t->op == OP_PUT)
+        check_operand(p, &t->a, t->m, t->n);
+    for (uint32_t i = 0; i < t->addend_count; i++) {
+        struct operand o = t->addend;
+
+        o.offset += i * t->addend_stride;
+        check_operand(p, &o, t->m, t->n);
+    }
+    for (uint32_t i = 0; i < t->out_count; i++)
+        check_operand(p, &t->out[i], t->m, t->n);
+    for (uint32_t i = 0; i < t->signal_count; i++) {
+        const struct signal *s = &t->signals[i];
+        uint32_t first, count = program_target_ranks(p, rank, s->rank, &first);
+
+        for (uint32_t r = first; r < first + count; r++)
+            sums[(uint64_t)r * p->flag_count + s->flag] += s->add;
+    }
+}
+
+static void check_program(const struct program *p)
+{
+    uint32_t ranks = world_ranks(p->world);
+    uint64_t *sums = calloc((uint64_t)ranks * p->flag_count, sizeof *sums);
+
+    ck_assert_ptr_nonnull(sums);
+    for (uint32_t rank = 0; rank < ranks; rank++) {
+        for (uint32_t q = 0; q < p->queue_count; q++) {
+            uint64_t length = program_queue_length(p, rank, q);
+
+            for (uint64_t i = 0; i < length; i++) {
+                struct task t;
+
+                program_task(p, rank, q, i, &t);
+                check_task(p, rank, &t, sums);
+            }
+        }
+    }
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        for (uint32_t f = 0; f < p->flag_count; f++)
+            ck_assert_msg(sums[(uint64_t)rank * p->flag_count + f] == program_flag_total(p, rank, f),
+                          "%s %s %u x %u: rank %u %s[%u] gets %lu of %lu", p->kernel, p->variant,
+                          p->world.nodes, p->world.gpus_per_node, rank, program_flag_group(p, f)->name,
+                          f - program_flag_group(p, f)->first, sums[(uint64_t)rank * p->flag_count + f],
+                          program_flag_total(p, rank, f));
+    free(sums);
+}
+
+static void prove(const struct program *p, const struct kernel *k, const struct problem *problem)
+{
+    struct problem global = k->global(problem, p->world);
+    struct verify_report report;
+
+    verify_program(p, &global, test_machine.gpu.sms, &report);
+    ck_assert_msg(report.violations == 0, "%s %s %u x %u, %lu violations\n%s", p->kernel, p->variant,
+                  p->world.nodes, p->world.gpus_per_node, report.violations, report.text);
+}
+
+START_TEST(flags_get_their_totals_and_operands_fit)
+{
+    const struct shape_case *c = &cases[_i / (int)SETTINGS];
+
+    for (uint32_t k = 0; kernels[k]; k++) {
+        void *params = calloc(1, kernels[k]->params_size);
+        bool known = fill_params(kernels[k], settings[_i % (int)SETTINGS], params);
+
+        for (int form = FORM_FUSED; known && form <= FORM_UNFUSED; form++) {
+            struct complaint complaint = {0};
+            struct program p = {0};
+
+            ck_assert_msg(kernels[k]->emit(&c->problem, c->world, &test_machine, (enum form)form, params,
+                                           &p, &complaint) == ST_OK, "%s", complaint.text);
+            check_program(&p);
+            prove(&p, kernels[k], &c->problem);
+            program_fini(&p);
+        }
+        free(params);
+    }
+}
+END_TEST
+
+START_TEST(orders_are_permutations)
+{
+    static const struct { enum tile_order order; bool own_last; } orders[] = {
+        {ORDER_OWNER, false}, {ORDER_OWNER, true}, {ORDER_STAGE, false},
+        {ORDER_ALL, true}, {ORDER_ALL, false}, {ORDER_RANK, true},
+    };
+    const struct shape_case *c = &cases[_i];
+    uint64_t elements = c->problem.m * c->problem.n;
+
+    for (uint32_t o = 0; o < sizeof orders / sizeof *orders; o++) {
+        for (uint64_t group = 1; group <= 4; group++) {
+            struct tile_grid g = {c->world, c->problem.m, c->problem.n, 4, 16, group, orders[o].order,
+                                  orders[o].own_last};
+            uint32_t rank = world_ranks(c->world) / 2;
+            char *seen = calloc(1, elements);
+            uint64_t covered = 0;
+
+            tile_grid_init(&g);
+            for (uint64_t i = 0; i < tile_grid_tiles(&g); i++) {
+                struct tile t = {0}, same = {0};
+
+                tile_grid_at(&g, rank, i, &t);
+                tile_grid_slot(&g, t.owner, t.slot, &same);
+                ck_assert_mem_eq(&t, &same, sizeof t);
+                for (uint64_t r = t.row; r < t.row + t.rows; r++) {
+                    for (uint64_t col = t.col; col < t.col + t.cols; col++) {
+                        ck_assert(!seen[r * c->problem.n + col]);
+                        seen[r * c->problem.n + col] = 1;
+                        covered++;
+                    }
+                }
+            }
+            ck_assert_uint_eq(covered, elements);
+            free(seen);
+        }
+    }
+}
+END_TEST
+
+START_TEST(own_rows_come_first_or_last)
+{
+    struct tile_grid g = {{2, 4}, 256, 64, 16, 32, 2, ORDER_OWNER, false};
+    struct tile t;
+
+    tile_grid_init(&g);
+    tile_grid_at(&g, 5, 0, &t);
+    ck_assert_uint_eq(t.owner, 5);
+    g.own_last = true;
+    tile_grid_at(&g, 5, tile_grid_tiles(&g) - 1, &t);
+    ck_assert_uint_eq(t.owner, 5);
+    tile_grid_at(&g, 5, 0, &t);
+    ck_assert_uint_eq(world_node(g.world, t.owner), 0); /* the other node's rows travel furthest */
+}
+END_TEST
+
+START_TEST(tile_counts_beyond_32_bits_stay_exact)
+{
+    /* 2^33 tiles a rank: every product must be 64 bits wide */
+    struct tile_grid g = {{2, 8}, 1ull << 36, 1ull << 11, 8, 8, 8, ORDER_OWNER, false};
+    struct tile t;
+
+    tile_grid_init(&g);
+    ck_assert_uint_eq(tile_grid_tiles(&g), 1ull << 41);
+    tile_grid_at(&g, 0, (1ull << 41) - 1, &t);
+    ck_assert_uint_eq(t.col, (1ull << 11) - 8);
+    ck_assert_uint_eq(t.slot, (1ull << 37) - 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("kernels");
+    TCase *tc = tcase_create("programs");
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(tc, 120);
+    tcase_add_loop_test(tc, flags_get_their_totals_and_operands_fit, 0, (int)(CASES * SETTINGS));
+    tcase_add_loop_test(tc, orders_are_permutations, 0, (int)CASES);
+    tcase_add_test(tc, own_rows_come_first_or_last);
+    tcase_add_test(tc, tile_counts_beyond_32_bits_stay_exact);
+    suite_add_tcase(s, tc);
+    runner = srunner_create(s);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}

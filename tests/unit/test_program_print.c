@@ -1,0 +1,142 @@
+/* Tasks as people read them. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/program_print.h"
+
+static void segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index,
+                    struct segment *out)
+{
+    (void)p, (void)rank, (void)table;
+    *out = (struct segment){.k = 64, .a_offset = 64 * index, .b_offset = 64 * index};
+    if (index > 0)
+        out->wait = (struct wait){.flag = index, .count = 1, .value = FLAG_TOTAL};
+}
+
+static uint32_t segment_table_size(const struct program *p, uint32_t rank, uint32_t table)
+{
+    (void)p, (void)rank, (void)table;
+    return 8;
+}
+
+static const struct program_ops ops = {.segment = segment, .segment_table_size = segment_table_size};
+
+enum { A, B, C, INBOX };
+
+static struct program make_program(void)
+{
+    struct program p = {.world = {2, 4}, .ops = &ops};
+
+    program_add_buffer(&p, (struct buffer){"A", DTYPE_BF16, 256, 512, 1});
+    program_add_buffer(&p, (struct buffer){"B", DTYPE_BF16, 256, 512, 1});
+    program_add_buffer(&p, (struct buffer){"C", DTYPE_BF16, 256, 256, 1});
+    program_add_buffer(&p, (struct buffer){"inbox", DTYPE_F32, 1, 65536, 1});
+    program_add_flags(&p, "ready", 8);
+    program_add_flags(&p, "arrived", 4);
+    return p;
+}
+
+static const char *print(const struct program *p, const struct task *t)
+{
+    static char text[PROGRAM_TASK_TEXT_BYTES];
+
+    program_print_task(p, 1, 0, 7, t, text, sizeof text);
+    return text;
+}
+
+START_TEST(a_gemm_names_its_operands_waits_and_signals)
+{
+    struct program p = make_program();
+    struct task t = {.op = OP_GEMM, .m = 128, .n = 256, .k = 512, .segment_table = NO_TABLE};
+
+    t.a = (struct operand){1, A, 128 * 512, 512};
+    t.b = (struct operand){1, B, 0, 512};
+    task_store_to(&t, (struct operand){5, INBOX, 32768, 256});
+    task_wait(&t, 3, 2, FLAG_TOTAL);
+    task_wait_late(&t, 8, 1, 2);
+    task_signal(&t, 5, 9, 1);
+    ck_assert_str_eq(print(&p, &t),
+                     "gemm #7  rank 5 inbox[@32768, 128 x 256] = A[128..255, 0..511] x B[0..255, 0..511]"
+                     "  wait ready[3..4] >= total  wait arrived[0] >= 2, late"
+                     "  signal rank 5 arrived[1] += 1");
+    program_fini(&p);
+}
+END_TEST
+
+START_TEST(a_stepped_gemm_names_the_waits_between_its_steps)
+{
+    struct program p = make_program();
+    struct task t = {.op = OP_GEMM, .m = 128, .n = 256, .segment_table = 0, .segment_count = 8};
+
+    t.a = (struct operand){1, A, 0, 512};
+    t.b = (struct operand){1, B, 0, 512};
+    task_store_to(&t, (struct operand){1, C, 0, 256});
+    ck_assert_str_eq(print(&p, &t),
+                     "gemm #7  C[0..127, 0..255] = A[0..127, 0..63] x B[0..255, 0..63] in 8 steps"
+                     " (waits before 1: ready[1] >= total; 2: ready[2] >= total; 3: ready[3] >= total;"
+                     " 4: ready[4] >= total; and 3 more)");
+    program_fini(&p);
+}
+END_TEST
+
+START_TEST(node_lag_and_addends_are_shown)
+{
+    struct program p = make_program();
+    struct task t = {.op = OP_REDUCE, .m = 1, .n = 256};
+
+    t.addend = (struct operand){1, INBOX, 0, 256};
+    t.addend_stride = 512;
+    t.addend_count = 3;
+    task_store_to(&t, (struct operand){RANK_NODE, C, 256, 256});
+    t.waits[t.wait_count++] = (struct wait){.flag = 0, .count = 1, .value = 1, .lag = 2};
+    task_signal(&t, RANK_NODE, 8, 1);
+    ck_assert_str_eq(print(&p, &t),
+                     "reduce #7  node C[1, 0..255] = sum of 3 x inbox[0, 0..255] every 512"
+                     "  wait ready[0] >= 1, lag 2  signal node arrived[0] += 1");
+    program_fini(&p);
+}
+END_TEST
+
+START_TEST(a_put_without_data_is_a_signal)
+{
+    struct program p = make_program();
+    struct task t = {.op = OP_PUT};
+
+    task_store_to(&t, (struct operand){5, C, 0, 256});
+    task_signal(&t, 5, 0, 1);
+    ck_assert_str_eq(print(&p, &t), "put #7  (signal only)  signal rank 5 ready[0] += 1");
+    program_fini(&p);
+}
+END_TEST
+
+START_TEST(what_does_not_fit_says_so)
+{
+    struct program p = make_program();
+    struct task t = {.op = OP_NOP};
+    char text[16];
+
+    task_signal(&t, 5, 0, 1);
+    program_print_task(&p, 1, 0, 7, &t, text, sizeof text);
+    ck_assert_str_eq(text, "nop #7  sign...");
+    program_fini(&p);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("program_print");
+    TCase *tc = tcase_create("program_print");
+
+    tcase_add_test(tc, a_gemm_names_its_operands_waits_and_signals);
+    tcase_add_test(tc, a_stepped_gemm_names_the_waits_between_its_steps);
+    tcase_add_test(tc, node_lag_and_addends_are_shown);
+    tcase_add_test(tc, a_put_without_data_is_a_signal);
+    tcase_add_test(tc, what_does_not_fit_says_so);
+    suite_add_tcase(s, tc);
+    SRunner *sr = srunner_create(s);
+    srunner_run_all(sr, CK_NORMAL);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,441 @@
+/* Durations that can be worked out by hand, and what the sim backend says about broken programs. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim_script.h"
+
+enum { COMPUTE, COMM };              /* queues and crews */
+enum { READY = 0, DONE = 4 };        /* first flags of their groups */
+#define GEMM_US(steps) (1 + (steps)) /* fixed and steps */
+
+static struct script s;
+
+static void ck_time(uint64_t got_ps, double want_us)
+{
+    double got_us = (double)got_ps / US;
+
+    ck_assert_msg(got_us > want_us - 1e-4 && got_us < want_us + 1e-4,
+                  "took %f us, should take %f us", got_us, want_us);
+}
+
+/* ---- durations ---- */
+
+START_TEST(tiles_follow_each_other)
+{
+    script_init(&s, 1, 1);
+    for (int i = 0; i < 3; i++)
+        script_gemm(&s, 0, COMPUTE, 640, 0);
+    ck_time(script_time_ps(&s),
+            0.5 + 3 * GEMM_US(10)); /* one dispatch, the others were fetched ahead */
+
+    s.tasks[0][COMPUTE][1].m = 5; /* a part of a tile costs a tile, 1.5 steps cost 2 */
+    s.tasks[0][COMPUTE][2].k = 96;
+    ck_time(script_time_ps(&s), 0.5 + 2 * GEMM_US(10) + GEMM_US(2));
+
+    s.tasks[0][COMPUTE][1].m = 129; /* two tiles of the machine */
+    ck_time(script_time_ps(&s), 0.5 + GEMM_US(10) + GEMM_US(20) + GEMM_US(2));
+}
+END_TEST
+
+START_TEST(workers_share_a_queue)
+{
+    script_init(&s, 1, 1);
+    s.program.crews[COMPUTE].workers = 3;
+    for (int i = 0; i < 7; i++)
+        script_gemm(&s, 0, COMPUTE, 64, 0);
+    ck_time(script_time_ps(&s), 0.5 + 3 * GEMM_US(1));
+}
+END_TEST
+
+START_TEST(launch_is_charged_when_asked_for)
+{
+    script_init(&s, 1, 1);
+    script_gemm(&s, 0, COMPUTE, 64, 0);
+    s.job.timing.launch = true;
+    ck_time(script_time_ps(&s), 5 + 0.5 + GEMM_US(1));
+}
+END_TEST
+
+START_TEST(a_wait_costs_latency_and_dispatch)
+{
+    script_init(&s, 1, 1);
+    task_signal(script_gemm(&s, 0, COMPUTE, 64, 0), 0, READY, 1);
+    task_wait(script_gemm(&s, 0, COMM, 64, 0), READY, 1, FLAG_TOTAL);
+    ck_time(script_time_ps(&s), 0.5 + GEMM_US(1) + 0.25 + 0.5 + GEMM_US(1));
+}
+END_TEST
+
+START_TEST(a_step_waits_for_its_own_flag)
+{
+    struct task *t;
+
+    script_init(&s, 1, 1);
+    task_signal(script_gemm(&s, 0, COMPUTE, 640, 0), 0, READY, 1);
+    t = script_gemm(&s, 0, COMM, 0, 0);
+    t->segment_table = 0;
+    t->segment_count = 3;
+    s.segment_count = 3;
+    for (int i = 0; i < 3; i++)
+        s.segments[i] = (struct segment){.k = 128};
+    s.segments[2].wait = (struct wait){.flag = READY, .count = 1, .value = FLAG_TOTAL};
+    /* the last two steps of six come once the other's tile of eleven is seen */
+    ck_time(script_time_ps(&s), 0.5 + GEMM_US(10) + 0.25 + 2);
+
+    s.segments[1].k = 1280; /* now the flag is long up: nothing is waited for */
+    ck_time(script_time_ps(&s), 0.5 + GEMM_US(2 + 20 + 2));
+}
+END_TEST
+
+/* The step's wait ends on its second flag; the wait of the task behind it starts at its first. */
+START_TEST(waits_for_several_flags_leave_nothing_behind)
+{
+    struct task *t;
+
+    script_init(&s, 1, 1);
+    task_signal(script_gemm(&s, 0, COMPUTE, 64, 0), 0, READY, 1);
+    task_signal(script_gemm(&s, 0, COMPUTE, 64, 0), 0, READY + 1, 1);
+    task_signal(script_gemm(&s, 0, COMPUTE, 640, 0), 0, READY + 2, 1);
+    t = script_gemm(&s, 0, COMM, 0, 0);
+    t->segment_table = 0;
+    t->segment_count = s.segment_count = 1;
+    s.segments[0] =
+        (struct segment){.k = 64, .wait = {.flag = READY, .count = 2, .value = FLAG_TOTAL}};
+    task_wait(script_gemm(&s, 0, COMM, 64, 0), READY + 2, 1, FLAG_TOTAL);
+    ck_time(script_time_ps(&s), 0.5 + 2 * GEMM_US(1) + GEMM_US(10) + 0.25 + 0.5 + GEMM_US(1));
+}
+END_TEST
+
+START_TEST(late_waits_overlap_the_main_loop)
+{
+    struct task *t;
+
+    script_init(&s, 1, 1);
+    task_signal(script_gemm(&s, 0, COMPUTE, 640, 0), 0, READY, 1);
+    t = script_gemm(&s, 0, COMM, 640, 0);
+    task_wait_late(t, READY, 1, FLAG_TOTAL);
+    t->addend = t->out[0];
+    t->addend.offset = 300 * 1024;
+    t->addend_count = 2;
+    t->addend_stride = 128 * 1024;
+    /* both loops at once, then the flag's latency, then 2 x 64 KiB at 64 KiB/us */
+    ck_time(script_time_ps(&s), 0.5 + GEMM_US(10) + 0.25 + 2);
+}
+END_TEST
+
+START_TEST(copies_stream)
+{
+    script_init(&s, 1, 2);
+    for (uint64_t i = 0; i < 3; i++)
+        script_copy(&s, 0, COMM, i * 32, 1);
+    /* fixed part, latency included, and 64 KiB at the CTA's 64 KiB/us; only the first pays for a
+     * drained pipe */
+    ck_time(script_time_ps(&s), 0.5 + (3 + 1) + 2 * (1 + 1));
+}
+END_TEST
+
+START_TEST(a_pull_goes_at_the_pull_rate)
+{
+    script_init(&s, 1, 2);
+    script_copy(&s, 0, COMM, 0, 0)->a.rank = 1;
+    ck_time(script_time_ps(&s), 0.5 + 3 + 2);
+}
+END_TEST
+
+START_TEST(peers_share_a_push_unless_the_switch_multicasts)
+{
+    script_init(&s, 1, 4);
+    task_signal(script_copy(&s, 0, COMM, 0, RANK_NODE), RANK_NODE, READY, 1);
+    script_nop(&s, 3, COMPUTE, READY, FLAG_TOTAL);
+    /* three flows at a third of the CTA's rate, then the signal */
+    ck_time(script_time_ps(&s), 0.5 + 3 + 3 + 1.5 + 0.5);
+
+    s.machine.nvlink.multicast = true;
+    ck_time(script_time_ps(&s), 0.5 + 3 + 1 + 1.5 + 0.5);
+}
+END_TEST
+
+START_TEST(a_reduction_costs_the_bytes_it_moves)
+{
+    struct task *t;
+
+    script_init(&s, 1, 1);
+    t = script_copy(&s, 0, COMM, 0, 0);
+    t->op = OP_REDUCE;
+    t->addend = t->a;
+    t->addend_count = 3;
+    t->addend_stride = 32 * 1024;
+    ck_time(script_time_ps(&s), 0.5 + 3 + 4);
+}
+END_TEST
+
+START_TEST(stores_leave_behind_the_worker)
+{
+    struct run_result r;
+
+    script_init(&s, 1, 2);
+    s.machine.nvlink.rate = 16384e6; /* 64 KiB take 4 us, and 1 us of latency */
+    for (int i = 0; i < 3; i++)
+        task_signal(script_gemm(&s, 0, COMPUTE, 128, 1), 1, READY, 1);
+    script_nop(&s, 1, COMPUTE, READY, FLAG_TOTAL);
+    r = script_run(&s);
+    ck_assert_int_eq(r.status, ST_OK);
+    /* a tile takes 3 us, so each store but the first waits 2 us for the one before */
+    ck_time(r.sample_ps[0], 0.5 + 3 + 5 + 5 + 5 + 1.5 + 0.5);
+    ck_time(r.crews[COMPUTE].waiting_ps[r.cause_count - 1], 2 + 2);
+    ck_assert_str_eq(r.causes[r.cause_count - 1], "store");
+    ck_assert_uint_eq(r.flows, 3);
+}
+END_TEST
+
+START_TEST(puts_pass_fifo_proxy_and_nic)
+{
+    struct run_result r;
+
+    script_init(&s, 2, 1);
+    for (uint32_t i = 0; i < 3; i++)
+        script_put(&s, 0, COMM, i * 32, 1, READY + i);
+    task_wait(script_nop(&s, 1, COMPUTE, READY, FLAG_TOTAL), READY + 1, 2, FLAG_TOTAL);
+    r = script_run(&s);
+    ck_assert_int_eq(r.status, ST_OK);
+    /* Pushed at 0.7 and 0.9, posted at 3.7 and 4.7; the third finds the FIFO full until 3.7, is
+     * pushed at 3.9, seen at 5.9 and posted at 6.9.  The NIC needs 2 us for each: 3.7, 5.7, 7.7
+     * to 9.7. */
+    ck_time(r.sample_ps[0], 9.7 + 4 + 0.25 + 0.5);
+    ck_time(r.crews[COMM].waiting_ps[r.cause_count - 2], 3.7 - 0.9);
+    ck_assert_str_eq(r.causes[r.cause_count - 2], "nic queue");
+    ck_assert_uint_eq(r.puts, 3);
+
+    s.machine.proxy.fifo_depth = 3; /* posted at 5.7: the NIC is what limits */
+    r = script_run(&s);
+    ck_time(r.sample_ps[0], 9.7 + 4 + 0.25 + 0.5);
+    ck_time(r.crews[COMM].waiting_ps[r.cause_count - 2], 0);
+}
+END_TEST
+
+START_TEST(all_worker_time_is_accounted_for)
+{
+    struct run_result r;
+    uint64_t sum = 0;
+
+    script_init(&s, 1, 1);
+    task_signal(script_gemm(&s, 0, COMPUTE, 64, 0), 0, READY, 1);
+    task_wait(script_gemm(&s, 0, COMM, 64, 0), READY, 1, FLAG_TOTAL);
+    r = script_run(&s);
+    for (uint32_t c = 0; c < r.crew_count; c++) {
+        sum += r.crews[c].busy_ps + r.crews[c].idle_ps;
+        for (uint32_t i = 0; i < r.cause_count; i++)
+            sum += r.crews[c].waiting_ps[i];
+    }
+    ck_assert_uint_eq(sum, 2 * r.sample_ps[0]);
+    ck_time(r.crews[COMM].waiting_ps[0], 2.75);
+    ck_assert_str_eq(r.causes[0], "ready");
+    ck_assert_uint_eq(r.tasks, 2);
+}
+END_TEST
+
+START_TEST(epochs_back_to_back)
+{
+    script_init(&s, 1, 1);
+    script_gemm(&s, 0, COMPUTE, 64, 0);
+    s.job.timing = (struct timing){TIMING_PIPELINED, .warmup = 2, .iterations = 4};
+    ck_time(script_time_ps(&s), 0.5 + GEMM_US(1));
+
+    s.job.timing.launch = true; /* then the host, at 100 us a launch, is what limits */
+    ck_time(script_time_ps(&s), 100);
+}
+END_TEST
+
+START_TEST(epochs_of_ranks_are_ordered_by_signals_alone)
+{
+    script_init(&s, 1, 2);
+    task_signal(script_gemm(&s, 0, COMPUTE, 64, 0), 1, READY, 1); /* 2.5 us an epoch */
+    script_nop(&s, 1, COMPUTE, READY, FLAG_TOTAL);
+    s.job.timing = (struct timing){TIMING_PIPELINED, .warmup = 1, .iterations = 5};
+    ck_time(script_time_ps(&s), 0.5 + GEMM_US(1)); /* the signal's latency is hidden */
+}
+END_TEST
+
+START_TEST(empty_ranks_take_part)
+{
+    script_init(&s, 1, 2);
+    script_gemm(&s, 1, COMPUTE, 64, 1);
+    s.options.data = true;
+    s.job.timing.iterations = 3;
+    ck_assert_uint_eq(script_run(&s).sample_count, 3);
+
+    script_init(&s, 1, 1); /* nothing at all */
+    ck_time(script_time_ps(&s), 0);
+
+    script_init(&s, 1, 1); /* tasks that cost nothing end while the rank is being started */
+    s.machine.flag.dispatch_ps = 0;
+    script_add(&s, 0, COMPUTE);
+    script_add(&s, 0, COMM);
+    ck_time(script_time_ps(&s), 0);
+}
+END_TEST
+
+START_TEST(jitter_repeats_with_its_seed)
+{
+    struct run_result a, b, other;
+
+    script_init(&s, 2, 2);
+    s.options.jitter = 0.3;
+    s.job.timing.iterations = 5;
+    for (uint32_t i = 0; i < 3; i++) {
+        script_put(&s, 0, COMM, i * 32, 2, READY + i);
+        task_wait(script_gemm(&s, 2, COMPUTE, 640, 3), READY + i, 1, FLAG_TOTAL);
+        script_copy(&s, 1, COMM, i * 32, 0);
+    }
+    a = script_run(&s);
+    b = script_run(&s);
+    s.job.seed = 2;
+    other = script_run(&s);
+    ck_assert_int_eq(a.status, ST_OK);
+    ck_assert_uint_eq(a.sample_count, 5);
+    ck_assert_int_eq(memcmp(a.sample_ps, b.sample_ps, sizeof a.sample_ps), 0);
+    ck_assert_int_ne(memcmp(a.sample_ps, other.sample_ps, sizeof a.sample_ps), 0);
+    ck_assert_uint_ne(a.sample_ps[0], a.sample_ps[1]);
+    s.options.unordered = true;
+    ck_assert_int_eq(script_run(&s).status, ST_OK);
+}
+END_TEST
+
+/* ---- broken programs, limits ---- */
+
+START_TEST(a_hang_says_who_waits_for_whom)
+{
+    struct run_result r;
+
+    script_init(&s, 1, 2);
+    task_signal(script_nop(&s, 0, COMPUTE, READY + 1, 1), 1, DONE + 2, 1);
+    task_signal(script_nop(&s, 1, COMM, DONE + 2, 1), 0, READY + 1, 1);
+    r = script_run(&s);
+    ck_assert_int_eq(r.status, ST_HANG);
+    ck_assert_ptr_nonnull(strstr(r.report,
+                                 "rank 0 crew compute queue compute nop #0, epoch 1, entry wait: "
+                                 "ready[1] is 0, wanted 1"));
+    ck_assert_ptr_nonnull(strstr(r.report, "missing: rank 1 queue comm nop #0 (waits itself)"));
+    ck_assert_ptr_nonnull(strstr(r.report, "done[2]"));
+}
+END_TEST
+
+START_TEST(a_queue_without_crew_hangs)
+{
+    struct run_result r;
+
+    script_init(&s, 1, 1);
+    program_add_queue(&s.program, "orphan");
+    script_gemm(&s, 0, 2, 64, 0);
+    r = script_run(&s);
+    ck_assert_int_eq(r.status, ST_HANG);
+    ck_assert_ptr_nonnull(strstr(r.report, "queue orphan, 0 of 1 tasks popped"));
+}
+END_TEST
+
+/* Rank 0 writes rank 1's Y while a copy there reads it; with `ordered` the copy waits for it. */
+static struct run_result read_while_written(bool ordered, uint64_t row)
+{
+    struct task *writer, *reader;
+
+    script_init(&s, 1, 2);
+    s.options.data = true;
+    writer = script_copy(&s, 0, COMM, 0, 1);
+    task_signal(writer, 1, READY, 1);
+    reader = script_copy(&s, 1, COMM, row, 1);
+    reader->a.buffer = 1;
+    reader->out[0].buffer = 0;
+    if (ordered)
+        task_wait(reader, READY, 1, FLAG_TOTAL);
+    return script_run(&s);
+}
+
+START_TEST(conflicts_fail_whatever_the_values)
+{
+    struct run_result r = read_while_written(false, 0);
+
+    ck_assert_int_eq(r.status, ST_WRONG);
+    ck_assert_ptr_nonnull(
+        strstr(r.report, "copy #0 of queue comm, rank 0, epoch 1, writes rank 1 Y"));
+    ck_assert_ptr_nonnull(
+        strstr(r.report, "copy #0 of queue comm, rank 1, epoch 1, reads rank 1 Y"));
+    ck_assert_int_eq(read_while_written(false, 31).status, ST_WRONG);
+    ck_assert_int_eq(read_while_written(false, 32).status, ST_OK); /* next rows: no overlap */
+    ck_assert_int_eq(read_while_written(true, 0).status, ST_OK);
+}
+END_TEST
+
+START_TEST(a_put_reads_its_source_until_it_is_sent)
+{
+    struct task *put, *writer;
+
+    for (int wait = 0; wait < 2; wait++) {
+        script_init(&s, 2, 1);
+        s.options.data = true;
+        put = script_put(&s, 0, COMM, 0, 1, READY);
+        task_signal(put, 0, DONE, 1);
+        writer = script_copy(&s, 0, COMPUTE, 0, 0);
+        writer->a.buffer = 1;
+        writer->out[0].buffer = 0;
+        task_wait(writer, READY + 1, 1, 1);
+        task_signal(script_gemm(&s, 0, COMM, 64, 0), 0, READY + 1,
+                    1); /* some time after the push */
+        s.tasks[0][COMM][1].out[0].offset = 900 * 1024;
+        s.tasks[0][COMM][1].m = 16;
+        if (wait)
+            task_wait(writer, DONE, 1, FLAG_TOTAL);
+        ck_assert_int_eq(script_run(&s).status, wait ? ST_OK : ST_WRONG);
+    }
+}
+END_TEST
+
+START_TEST(memory_is_estimated_before_it_is_taken)
+{
+    script_init(&s, 1, 4);
+    script_gemm(&s, 0, COMPUTE, 64, 0);
+    s.job.memory_limit_bytes = 1 << 20;
+    ck_assert_int_eq(script_run(&s).status, ST_MEMORY);
+    s.job.memory_limit_bytes = 1 << 30;
+    ck_assert_int_eq(script_run(&s).status, ST_OK);
+    s.options.memory_bytes = 1 << 20;
+    ck_assert_int_eq(script_run(&s).status, ST_MEMORY);
+    ck_assert_uint_gt(sim_backend.memory_bytes(&s.job), 1 << 20);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sim");
+    TCase *time = tcase_create("durations"), *broken = tcase_create("broken");
+    SRunner *runner = srunner_create(suite);
+
+    tcase_add_test(time, tiles_follow_each_other);
+    tcase_add_test(time, workers_share_a_queue);
+    tcase_add_test(time, launch_is_charged_when_asked_for);
+    tcase_add_test(time, a_wait_costs_latency_and_dispatch);
+    tcase_add_test(time, a_step_waits_for_its_own_flag);
+    tcase_add_test(time, waits_for_several_flags_leave_nothing_behind);
+    tcase_add_test(time, late_waits_overlap_the_main_loop);
+    tcase_add_test(time, copies_stream);
+    tcase_add_test(time, a_pull_goes_at_the_pull_rate);
+    tcase_add_test(time, peers_share_a_push_unless_the_switch_multicasts);
+    tcase_add_test(time, a_reduction_costs_the_bytes_it_moves);
+    tcase_add_test(time, stores_leave_behind_the_worker);
+    tcase_add_test(time, puts_pass_fifo_proxy_and_nic);
+    tcase_add_test(time, all_worker_time_is_accounted_for);
+    tcase_add_test(time, epochs_back_to_back);
+    tcase_add_test(time, epochs_of_ranks_are_ordered_by_signals_alone);
+    tcase_add_test(time, empty_ranks_take_part);
+    tcase_add_test(time, jitter_repeats_with_its_seed);
+    tcase_add_test(broken, a_hang_says_who_waits_for_whom);
+    tcase_add_test(broken, a_queue_without_crew_hangs);
+    tcase_add_test(broken, conflicts_fail_whatever_the_values);
+    tcase_add_test(broken, a_put_reads_its_source_until_it_is_sent);
+    tcase_add_test(broken, memory_is_estimated_before_it_is_taken);
+    suite_add_tcase(suite, time);
+    suite_add_tcase(suite, broken);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
