@@ -95,6 +95,8 @@ void flags_signal(struct sim *s, uint32_t rank, const struct task *t)
             bool peer = to != rank && world_same_node(s->program->world, to, rank);
             uint64_t ps = peer ? s->machine->flag.peer_ps : s->machine->flag.local_ps;
 
+            if (t->op == OP_PUT && to == rank)
+                ps += s->machine->nic.latency_ps; /* the acknowledgement's way back */
             engine_after(s->engine, jitter_spread(s, ps), signal_seen, s, flag_slot(s, to, g->flag),
                          g->add);
         }

@@ -58,7 +58,8 @@ static void say(const char *text)
 /* Before anything runs there is nothing to lose; later the loop looks at `interrupted`. */
 static void on_signal(int number)
 {
-    interrupted = number != SIGALRM;
+    if (number != SIGALRM)
+        interrupted = 1;
     if (!planning)
         return;
     if (number == SIGALRM) {
