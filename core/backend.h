@@ -63,10 +63,12 @@ struct link_result {
 struct run_result {
     enum status status;
     uint32_t    sample_count;
-    uint64_t    sample_ps[RESULT_SAMPLES_MAX]; /* one an iteration: max over ranks */
+    uint64_t    sample_ps[RESULT_SAMPLES_MAX]; /* max over ranks; one an iteration, or one for all where
+                                                  iterations cannot differ */
     uint64_t    tasks, puts, flows;            /* over all ranks, all epochs run */
     uint64_t    epochs;
     uint64_t    elements_checked, elements_wrong;
+    uint64_t    orderings;      /* the verifier's: pairs of accesses that had to be ordered */
     char        model[64];      /* what produced the times: "threads", "simgrid 3.32 cm02" */
     char        choice[64];     /* baselines: NCCL's choice, "ring/simple" */
     char        report[6144];   /* status < 0: for people, several lines */

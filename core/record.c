@@ -294,13 +294,15 @@ char *record_point(const struct scenario *s, const struct compare *c, uint64_t i
 {
     const struct run_unit *u = &c->points[index];
     json_t                *o = record_begin("point"), *resolved = json_object();
+    char                   verified[128];
 
     set_count(o, "index", index);
     set_point_keys(o, u);
     scenario_point_keys(s, u->point, set_resolved, resolved);
     set(o, "resolved", resolved);
     set_text(o, "verdict", compare_verdict(c, index));
-    set_text(o, "verified", "not checked"); /* no verifier in this version */
+    run_unit_verified(u, verified, sizeof verified);
+    set_text(o, "verified", verified);
     if (!u->result)
         return finish(o);
     set_times(o, c, index);

@@ -228,6 +228,7 @@ const struct backend cpu_backend = {
     .title = "threads with real data, every element checked",
     .options = cpu_options,
     .options_size = sizeof(struct cpu_options),
+    .exclusive = true,
     .available = cpu_available,
     .memory_bytes = fleet_memory_bytes,
     .run = cpu_run,

@@ -11,30 +11,50 @@
 #include "core/log.h"
 #include "core/option.h"
 
-enum { BACKEND, SET, JSON, CSV, QUIET, JOBS, OUTPUT, TIMEOUT, MEMORY };
+/* The rows that verify has, too, come first. */
+enum { SET, QUIET, JOBS, TIMEOUT, MEMORY, BACKEND, JSON, CSV, OUTPUT, NO_VERIFY };
 
-static const struct flag flags[] = {
+#define SHARED_FLAGS                                                                               \
+    [SET] = {"--set", "KEY=VALUE", "override a key of the scenario; may be repeated"},             \
+    [QUIET] = {"--quiet", NULL, "print only the final sentences and errors"},                      \
+    [JOBS] = {"--jobs", "N", "runs at once (default: one a core)"},                                \
+    [TIMEOUT] = {"--timeout", "TIME", "kill a run after this much real time (default: 600s)"},     \
+    [MEMORY] = {"--memory", "SIZE", "let all runs together use this much (default: what is free)"}
+
+static const struct flag run_flags[] = {
+    SHARED_FLAGS,
     [BACKEND] = {"--backend", "NAME", "run on this backend instead of the scenario's"},
-    [SET] = {"--set", "KEY=VALUE", "override a key of the scenario; may be repeated"},
     [JSON] = {"--json", NULL, "print the records of the result file (JSON lines) instead of the table"},
     [CSV] = {"--csv", NULL, "print one row a point instead of the table"},
-    [QUIET] = {"--quiet", NULL, "print only the final sentences and errors"},
-    [JOBS] = {"--jobs", "N", "runs at once (default: one a core)"},
     [OUTPUT] = {"--output", "PATH", "result file, or \"none\" (default: results/local/NAME-DATE.jsonl)"},
-    [TIMEOUT] = {"--timeout", "TIME", "kill a run after this much real time (default: 600s)"},
-    [MEMORY] = {"--memory", "SIZE", "let all runs together use this much (default: what is free)"},
+    [NO_VERIFY] = {"--no-verify", NULL, "do not prove programs first; the records say so"},
     {NULL, NULL, NULL},
 };
 
-static const struct usage usage = {
+static const struct flag verify_flags[] = {
+    SHARED_FLAGS,
+    {NULL, NULL, NULL},
+};
+
+static const struct usage run_usage = {
     .line = "run FILE... [options]",
-    .about = "Runs scenario files: checks every program with real data, then times every point, prints a\n"
-             "table and a sentence a kernel, and keeps the results as JSON lines.\n"
+    .about = "Runs scenario files: proves every program, checks it with real data, times every point, prints\n"
+             "a table and a sentence a kernel, and keeps the results as JSON lines.\n"
              "Exit codes: 0 ok, 1 wrong result, 2 bad input, 3 slower than the scenario's threshold,\n"
              "4 hang or time-out, 5 something is missing (memory, disk, device), 130 interrupted.\n"
              "Several failures: 130 before 1 before 4 before 2 before 5 before 3.",
     .example = "mkernel run scenarios/quickstart.yaml --set problem.m=4096",
-    .flags = flags,
+    .flags = run_flags,
+};
+
+static const struct usage verify_usage = {
+    .line = "verify FILE... [options]",
+    .about = "Proves every program of scenario files before it runs: no deadlock and no race for any timing and\n"
+             "any number of workers, every output element written once with the right sum.  A violation names\n"
+             "the tasks, the bytes and the flag.  Exit codes: 0 proved, 1 refused, 2 bad input, 4 time-out,\n"
+             "5 not enough memory.",
+    .example = "mkernel verify scenarios/quickstart.yaml",
+    .flags = verify_flags,
 };
 
 /* The flags that hold a value with a unit. */
@@ -87,7 +107,7 @@ struct words {
 
 static int take_value(const struct args *a, int flag, struct run_request *q)
 {
-    const struct option *o = option_find(values, flags[flag].name);
+    const struct option *o = option_find(values, a->usage->flags[flag].name);
     char                 why[256];
 
     if (option_parse(o, q, a->value, NULL, why, sizeof why) >= 0)
@@ -110,22 +130,24 @@ static int take_flag(struct args *a, int flag, struct run_request *q, struct wor
     case CSV:       q->format = OUTPUT_CSV; break;
     case QUIET:     q->quiet = true; break;
     case OUTPUT:    q->output = a->value; break;
+    case NO_VERIFY: q->no_verify = true; break;
     default:        code = take_value(a, flag, q); break;
     }
     return code ? code : -1;
 }
 
-static int parse(int argc, char **argv, struct run_request *q, struct words *w)
+static int parse(const struct usage *usage, int argc, char **argv, struct run_request *q,
+                 struct words *w)
 {
     struct args a;
     int         flag, code;
 
-    args_begin(&a, &usage, argc, argv);
+    args_begin(&a, usage, argc, argv);
     while ((flag = args_next(&a)) != ARGS_END)
         if ((code = take_flag(&a, flag, q, w)) >= 0)
             return code;
     if (w->file_count == 0)
-        return args_error(&a, "which scenario? mkernel %s", usage.line);
+        return args_error(&a, "which scenario? mkernel %s", usage->line);
     return -1;
 }
 
@@ -142,21 +164,21 @@ static int run_files(const struct run_request *q, const struct words *w, const s
     return status_exit_code(worst);
 }
 
-int cmd_run(int argc, char **argv, const struct registry *r)
+static int run_or_verify(const struct usage *usage, struct run_request q, const struct registry *r)
 {
-    struct run_request q = {.argc = argc, .argv = argv, .interrupted = &interrupted,
-                            .planning = &planning};
-    struct words       w = {0};
-    int                code;
+    struct words w = {0};
+    int          code;
 
-    w.files = calloc((size_t)argc, sizeof *w.files);
-    w.sets = calloc((size_t)argc, sizeof *w.sets);
+    w.files = calloc((size_t)q.argc, sizeof *w.files);
+    w.sets = calloc((size_t)q.argc, sizeof *w.sets);
     assert(w.files && w.sets);
+    q.interrupted = &interrupted;
+    q.planning = &planning;
     q.host = host_read();
     q.jobs = q.host.cores;
     q.timeout_ps = 600 * 1000000000000ull;
     q.memory_bytes = q.host.available_bytes;
-    code = parse(argc, argv, &q, &w);
+    code = parse(usage, q.argc, (char **)q.argv, &q, &w);
     q.sets = w.sets;
     q.set_count = w.set_count;
     if (code < 0)
@@ -164,4 +186,15 @@ int cmd_run(int argc, char **argv, const struct registry *r)
     free(w.files);
     free(w.sets);
     return code;
+}
+
+int cmd_run(int argc, char **argv, const struct registry *r)
+{
+    return run_or_verify(&run_usage, (struct run_request){.argc = argc, .argv = argv}, r);
+}
+
+int cmd_verify(int argc, char **argv, const struct registry *r)
+{
+    return run_or_verify(&verify_usage,
+                         (struct run_request){.argc = argc, .argv = argv, .verify_only = true}, r);
 }

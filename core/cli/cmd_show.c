@@ -9,7 +9,7 @@
 #include "core/cli/show.h"
 #include "core/log.h"
 #include "core/option.h"
-#include "core/run.h"
+#include "core/plan.h"
 
 enum { BACKEND, SET, PROGRAM, POINT, TASKS, DOT };
 

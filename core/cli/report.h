@@ -31,6 +31,9 @@ void report_params_print(const struct report_params *r, const struct point *p,
 /* "#" comments and the table, in the manner of nccl-tests. */
 void report_table(const struct run_plan *plan, const struct compare *c, bool colour, FILE *f);
 
+/* What was proved, a row a program, and one sentence. */
+void report_proofs(const struct run_plan *plan, bool quiet, FILE *f);
+
 void report_csv_header(FILE *f);
 void report_csv(const struct run_plan *plan, const struct compare *c, FILE *f);
 

@@ -62,6 +62,19 @@ static void print_check(const struct run_plan *plan, FILE *f)
         fprintf(f, "%" PRIu64 " of %" PRIu64 " programs exact\n", exact, plan->check_count);
 }
 
+static void print_proofs(const struct run_plan *plan, FILE *f)
+{
+    uint64_t proved = 0;
+
+    for (uint64_t i = 0; i < plan->proof_count; i++)
+        proved += plan->proofs[i].result && plan->proofs[i].result->status >= 0;
+    if (proved == 0)
+        fprintf(f, "# verified: no\n");
+    else
+        fprintf(f, "# verified: %" PRIu64 " program%s proved free of deadlocks and races\n", proved,
+                proved == 1 ? "" : "s");
+}
+
 static void print_head(const struct run_plan *plan, FILE *f)
 {
     const struct scenario   *s = plan->scenario;
@@ -72,6 +85,7 @@ static void print_head(const struct run_plan *plan, FILE *f)
     fprintf(f, "# machine: %s%s%s\n", s->machine.name, s->machine.title[0] ? ", " : "",
             s->machine.title);
     fprintf(f, "# backend: %s%s%s\n", s->backend->name, r ? ", " : "", r ? r->model : "");
+    print_proofs(plan, f);
     print_check(plan, f);
     fprintf(f, "# time: median of the iterations; TFLOP/s per GPU: %s; busbw: the collective's, as in "
                "nccl-tests, over the whole time\n#\n",

@@ -10,6 +10,7 @@
 #include "core/cli/report.h"
 #include "core/compare.h"
 #include "core/log.h"
+#include "core/prove.h"
 #include "core/record.h"
 #include "core/result.h"
 #include "core/run.h"
@@ -38,7 +39,7 @@ static void explain(const struct run_unit *u)
 
     log_error("%s: %s %s, m %" PRIu64 " n %" PRIu64 " k %" PRIu64 ", %" PRIu32 " x %" PRIu32
               " GPUs, on %s: %s",
-              u->data ? "check" : "run", p->kernel->name, p->variant, u->problem.m, u->problem.n,
+              u->backend == &prove_backend ? "proof" : u->data ? "check" : "run", p->kernel->name, p->variant, u->problem.m, u->problem.n,
               u->problem.k, p->world.nodes, p->world.gpus_per_node, u->backend->name,
               status_text(u->result->status));
     if (u->result->report[0])
@@ -117,9 +118,39 @@ static enum status prepare_in_time(struct session *s, const char *path, const st
     return st;
 }
 
-/* Times of a wrong program mean nothing: a failed check ends the run. */
+/* Said once for all programs alike: a reader of the table should not take silence for a proof. */
+static void say_unproved(const struct session *s)
+{
+    const struct run_plan *plan = &s->plan;
+    uint64_t               unproved = 0, first = 0;
+
+    for (uint64_t i = plan->point_count; i-- > 0;) {
+        if (point_is_baseline(plan->points[i].point) || plan->points[i].proof)
+            continue;
+        unproved++;
+        first = i;
+    }
+    if (unproved > 0)
+        log_warn("%s: %" PRIu64 " point%s not proved: %s", s->scenario.path, unproved,
+                 unproved > 1 ? "s are" : " is", plan->points[first].unproved);
+}
+
+/* Whether everything that could be proved has been. */
+static bool prove(struct session *s)
+{
+    say_unproved(s);
+    return run_all(s, s->plan.proofs, s->plan.proof_count, "proofs") >= 0 &&
+           note_failures(s, s->plan.proofs, s->plan.proof_count) == 0;
+}
+
+/* Times of a wrong program mean nothing: a refused proof or a failed check ends the run. */
 static void execute(struct session *s)
 {
+    if (!s->request->no_verify && !prove(s)) {
+        if (s->status != ST_INTERRUPTED)
+            log_error("%s: not run, because the verifier refused a program", s->scenario.path);
+        return;
+    }
     if (run_all(s, s->plan.checks, s->plan.check_count, "checks") < 0)
         return;
     if (note_failures(s, s->plan.checks, s->plan.check_count) > 0) {
@@ -244,16 +275,29 @@ static void finish(struct session *s)
                   s->plan.point_count);
 }
 
+static void verify(struct session *s)
+{
+    prove(s);
+    if (s->status != ST_INTERRUPTED)
+        report_proofs(&s->plan, s->request->quiet, stdout);
+}
+
+static void run(struct session *s)
+{
+    open_file(s);
+    execute(s);
+    finish(s);
+}
+
 enum status run_scenario(const struct run_request *q, const char *path, const struct registry *registry)
 {
     struct session s = {.request = q};
 
     note(&s, prepare_in_time(&s, path, registry));
-    if (s.status >= 0) {
-        open_file(&s);
-        execute(&s);
-        finish(&s);
-    }
+    if (s.status >= 0 && q->verify_only)
+        verify(&s);
+    else if (s.status >= 0)
+        run(&s);
     result_close(&s.file);
     compare_destroy(&s.compare);
     run_plan_destroy(&s.plan);

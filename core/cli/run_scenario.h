@@ -17,6 +17,8 @@ struct run_request {
     uint32_t             set_count;
     enum output_format   format;
     bool                 quiet;
+    bool                 no_verify;   /* time programs unproved */
+    bool                 verify_only; /* prove, print what was proved, and stop */
     uint64_t             jobs;
     uint64_t             timeout_ps;   /* of one run */
     uint64_t             memory_bytes; /* that all runs together may use */

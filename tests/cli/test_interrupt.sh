@@ -10,11 +10,21 @@ world:    {nodes: 16, gpus_per_node: 8}
 variants: {fused: {tile_m: 16, tile_n: 16}}
 END
 
+# Waits until a child of process $1 has computed for more than a second: that is the second point.
+wait_for_long_point() {
+    for _ in $(seq 600); do
+        cat /proc/[0-9]*/stat 2>/dev/null | awk -v parent="$1" '
+            $4 == parent && $14 > 150 { found = 1 } END { exit !found }' && return
+        sleep 0.1
+    done
+    fail "the second point never ran"
+}
+
 for signal in INT TERM; do
     # A background job of a shell script ignores SIGINT unless something resets it.
     env --default-signal=INT "$MKERNEL" run long.yaml --jobs 1 --output "$WORK/$signal.jsonl" >out 2>&1 &
     pid=$!
-    sleep 2
+    wait_for_long_point $pid
     kill -$signal $pid || fail "ended before it could be interrupted"
     wait $pid
     code=$?

@@ -1,0 +1,55 @@
+/* What a scenario means to do, before anything runs: prove every program (core/verify.h), run each with real
+ * data at the check's size, time every point. */
+#ifndef CORE_PLAN_H
+#define CORE_PLAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/scenario.h"
+
+/* Programs with more tasks than this are not proved before they are timed. */
+#define PLAN_PROVE_TASKS_MAX 1000000
+
+/* One run of a backend. */
+struct run_unit {
+    const struct point   *point;
+    struct problem        problem; /* the point's, or the check's smaller one */
+    const struct backend *backend;
+    const void           *options; /* of the backend */
+    struct timing         timing;
+    bool                  data;
+    uint64_t              tasks;        /* of the program, one epoch, all ranks */
+    uint64_t              memory_bytes; /* estimate */
+    struct run_result    *result;       /* NULL: has not run */
+
+    const struct run_unit *proof;        /* of a point's program; NULL: there is none, because ... */
+    char                   unproved[80]; /* ... of this */
+};
+
+struct run_plan {
+    const struct scenario *scenario;
+    struct run_unit       *proofs, *checks, *points;
+    uint64_t               proof_count, check_count, point_count;
+};
+
+/* Emits every program once, so that a kernel's refusal (ST_INPUT) and a lack of memory (ST_MEMORY) are
+ * known, and logged, before anything runs. */
+enum status run_plan_create(const struct scenario *s, uint64_t memory_bytes, struct run_plan *out);
+void        run_plan_destroy(struct run_plan *plan); /* safe on a zeroed plan */
+
+/* Emits the unit's program.  ST_INPUT: *c says why not. */
+enum status run_unit_emit(const struct run_unit *u, struct program *p, struct complaint *c);
+
+/* What the unit's backend is told. */
+struct job run_unit_job(const struct run_unit *u, const struct program *p);
+
+/* True when the point is a baseline that this backend has no model of. */
+bool run_unit_skipped(const struct run_unit *u);
+
+/* "yes", "refused" or "no: 8808448 tasks, more than 1000000"; "" for baselines, which have no program. */
+void run_unit_verified(const struct run_unit *u, char *out, size_t out_bytes);
+
+bool point_is_baseline(const struct point *p);
+
+#endif

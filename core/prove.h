@@ -1,0 +1,12 @@
+/* The verifier in the shape of a backend, so that proofs run like everything else: in a child process, bounded
+ * in time and memory, several at once. */
+#ifndef CORE_PROVE_H
+#define CORE_PROVE_H
+
+#include "core/backend.h"
+
+/* Its result has a status, a report of violations, the number of tasks and of unrolled epochs, and in
+ * `orderings` how many pairs of accesses had to be ordered. */
+extern const struct backend prove_backend;
+
+#endif
