@@ -6,8 +6,8 @@
 
 static bool same_group(const struct point *a, const struct point *b)
 {
-    return a->kernel == b->kernel && a->machine == b->machine && a->problem.m == b->problem.m &&
-           a->problem.n == b->problem.n && a->problem.k == b->problem.k &&
+    return a->kernel == b->kernel && a->machine == b->machine &&
+           problem_equal(a->kernel->family, &a->problem, &b->problem) &&
            a->world.nodes == b->world.nodes && a->world.gpus_per_node == b->world.gpus_per_node &&
            a->timing.mode == b->timing.mode && a->timing.launch == b->timing.launch &&
            a->seed == b->seed;

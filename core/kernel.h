@@ -27,7 +27,8 @@ enum status complain(struct complaint *c, const char *key, const char *format, .
 struct kernel {
     const char *name;  /* as scenarios write it */
     const char *title; /* one line for `list` */
-    const char *shape; /* what m, n, k mean, one line */
+    const char *shape; /* what the problem's keys mean to it, one line */
+    const struct problem_family *family; /* the problem keys it takes */
     enum collective collective;
 
     const struct option *options; /* the parameters of its variants; last row has no name */

@@ -1,19 +1,16 @@
 #include "core/metrics.h"
 
-#define OPERAND_BYTES 2 /* bf16 */
-
-double metrics_tflops(const struct problem *problem, uint64_t time_ps)
+double metrics_tflops(const struct kernel *kernel, const struct problem *problem, struct world world,
+                      uint64_t time_ps)
 {
-    double flops = 2.0 * (double)problem->m * (double)problem->n * (double)problem->k;
-
-    return time_ps ? flops / (double)time_ps : 0; /* 1e12 flop/s is one flop per picosecond */
+    /* 1e12 flop/s is one flop per picosecond */
+    return time_ps ? kernel->family->flops(problem, world) / (double)time_ps : 0;
 }
 
 double metrics_collective_bytes(const struct kernel *kernel, const struct problem *problem)
 {
-    uint64_t cols = kernel->collective == COLLECTIVE_ALL_GATHER ? problem->k : problem->n;
-
-    return OPERAND_BYTES * (double)problem->m * (double)cols;
+    return kernel->collective == COLLECTIVE_ALL_GATHER ? kernel->family->gathered_bytes(problem)
+                                                       : kernel->family->reduced_bytes(problem);
 }
 
 double metrics_busbw(const struct kernel *kernel, const struct problem *problem, struct world world,

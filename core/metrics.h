@@ -6,13 +6,13 @@
 
 #include "core/scenario.h"
 
-#define METRICS_TFLOPS_FORMULA "2 * m * n * k / time / 1e12"
+/* Per GPU, by the formula of the problem's family: flops / time.  0 for no time. */
+#define METRICS_TFLOPS_FORMULA "%s / time / 1e12" /* with the family's flops_formula */
+double metrics_tflops(const struct kernel *kernel, const struct problem *problem, struct world world,
+                      uint64_t time_ps);
 
-/* Per GPU.  0 for no time. */
-double metrics_tflops(const struct problem *problem, uint64_t time_ps);
-
-/* The collective's size in bytes as nccl-tests counts it: all-gather: the gathered A; reduce-scatter and
- * all-reduce: the whole C that each rank contributes. */
+/* The collective's size in bytes as nccl-tests counts it: all-gather: what is gathered; reduce-scatter and
+ * all-reduce: the whole result that each rank contributes. */
 double metrics_collective_bytes(const struct kernel *kernel, const struct problem *problem);
 
 /* Bus bandwidth in 1e9 bytes/s, nccl-tests' definition, over the whole time (GEMM included): bytes / time

@@ -49,11 +49,12 @@ struct job run_unit_job(const struct run_unit *u, const struct program *p)
 static enum status refuse_memory(const struct scenario *s, const struct run_unit *u, uint64_t available)
 {
     const struct point *p = u->point;
+    char text[PROBLEM_TEXT_BYTES];
 
-    log_error("%s: %s %s, m %llu n %llu k %llu on %u x %u GPUs%s needs up to %.2f GiB of memory (%llu "
+    log_error("%s: %s %s, %s on %u x %u GPUs%s needs up to %.2f GiB of memory (%llu "
               "bytes), %.2f GiB are available: make the problem or the world smaller",
-              s->path, p->kernel->name, p->variant, (unsigned long long)u->problem.m,
-              (unsigned long long)u->problem.n, (unsigned long long)u->problem.k, p->world.nodes,
+              s->path, p->kernel->name, p->variant,
+              problem_text(p->kernel->family, &u->problem, text), p->world.nodes,
               p->world.gpus_per_node, u->data ? ", checked with real data," : "",
               (double)u->memory_bytes / GIB, (unsigned long long)u->memory_bytes,
               (double)available / GIB);
@@ -133,16 +134,11 @@ static void plan_points(const struct scenario *s, struct run_plan *plan)
 
 /* ---- proofs ---- */
 
-static bool same_problem(const struct problem *a, const struct problem *b)
-{
-    return a->m == b->m && a->n == b->n && a->k == b->k;
-}
-
 static struct run_unit *find_proof(struct run_plan *plan, const struct run_unit *u)
 {
     for (uint64_t i = 0; i < plan->proof_count; i++)
         if (same_program(plan->proofs[i].point, u->point) &&
-            same_problem(&plan->proofs[i].problem, &u->problem))
+            problem_equal(u->point->kernel->family, &plan->proofs[i].problem, &u->problem))
             return &plan->proofs[i];
     return NULL;
 }

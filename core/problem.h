@@ -1,17 +1,67 @@
-/* What is to be computed.  m, n and k are the extents of the GEMM that each rank runs:
+/* What is to be computed.  Kernels that compute the same kind of thing form a family; a family's key table
+ * gives the keys of a scenario's `problem` section, their checks, their help, and the columns of results.
  *
- *   ag_gemm   C_r[m, n] = A[m, k] x B_r[n, k]^T           A arrives row-sharded, m / ranks rows each
- *   gemm_rs   C[m, n]   = sum_r A_r[m, k] x B_r[n, k]^T   rank r keeps m / ranks rows of C
- *   gemm_ar   the same sum, all of it on every rank
- *
- * bf16 operands, f32 accumulation, bf16 results; B is stored [n, k], as linear layers keep weights. */
+ * A new family is a struct of its own within struct problem, a key table in core/problem.c, and a struct
+ * problem_family that its kernels name (core/kernel.h). */
 #ifndef CORE_PROBLEM_H
 #define CORE_PROBLEM_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-struct problem {
-    uint64_t m, n, k;
+#include "core/option.h"
+#include "core/world.h"
+
+/* softmax(Q K^T / sqrt(head_dim)) V over a sequence that is dealt to all ranks; every head of a group of
+ * heads / kv_heads uses the same keys and values. */
+struct attention_problem {
+    uint64_t seq; /* positions, over all ranks; queries and keys are the same positions */
+    uint64_t batch, heads, kv_heads, head_dim;
+    bool     causal; /* a query sees the keys up to its own position */
 };
+
+/* Members that are not of the kernel's family are 0. */
+struct problem {
+    /* The GEMM that each rank runs:
+     *   ag_gemm   C_r[m, n] = A[m, k] x B_r[n, k]^T           A arrives row-sharded, m / ranks rows each
+     *   gemm_rs   C[m, n]   = sum_r A_r[m, k] x B_r[n, k]^T   rank r keeps m / ranks rows of C
+     *   gemm_ar   the same sum, all of it on every rank
+     * bf16 operands, f32 accumulation, bf16 results; B is stored [n, k], as linear layers keep weights. */
+    uint64_t m, n, k;
+
+    struct attention_problem attention;
+};
+
+#define PROBLEM_KEYS_MAX 16
+
+struct problem_family {
+    const char          *name;
+    const struct option *keys;  /* rows of struct problem; the last row has no name.  The first key says the
+                                   size in a sentence.  Counts may refer to each other */
+    const char *const   *check; /* by row: the value of a check that does not state it */
+
+    /* False: 64-bit arithmetic could not hold the problem, or keys contradict each other; `why` says so
+     * in a sentence without a full stop. */
+    bool (*fits)(const struct problem *p, struct world w, char *why, size_t why_bytes);
+
+    const char *flops_formula; /* of one GPU, as flops() computes it */
+    double    (*flops)(const struct problem *p, struct world w);
+    /* What collectives move, as nccl-tests count a size; NULL: no kernel of the family needs it. */
+    double    (*gathered_bytes)(const struct problem *p);
+    double    (*reduced_bytes)(const struct problem *p);
+};
+
+extern const struct problem_family problem_gemm, problem_attention;
+
+uint32_t problem_key_count(const struct problem_family *f);
+bool     problem_equal(const struct problem_family *f, const struct problem *a, const struct problem *b);
+
+/* "m 4096 n 256 k 4096", and the first key alone, "m 4096".  Return `out`. */
+#define PROBLEM_TEXT_BYTES 256
+const char *problem_text(const struct problem_family *f, const struct problem *p,
+                         char out[PROBLEM_TEXT_BYTES]);
+const char *problem_size_text(const struct problem_family *f, const struct problem *p,
+                              char out[PROBLEM_TEXT_BYTES]);
 
 #endif

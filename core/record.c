@@ -181,9 +181,8 @@ static void set_point_keys(json_t *o, const struct run_unit *u)
     set_text(o, "kernel", p->kernel->name);
     set_text(o, "variant", p->variant);
     set_text(o, "program", record_program_name(p->program));
-    set_count(o, "m", u->problem.m);
-    set_count(o, "n", u->problem.n);
-    set_count(o, "k", u->problem.k);
+    for (const struct option *key = p->kernel->family->keys; key->name; key++)
+        set(o, key->name, option_value(key, &u->problem));
     set_count(o, "nodes", p->world.nodes);
     set_count(o, "gpus_per_node", p->world.gpus_per_node);
     set_text(o, "mode", record_mode_name(u->timing.mode));
@@ -274,7 +273,9 @@ static void set_times(json_t *o, const struct compare *c, uint64_t index)
 {
     const struct run_unit *u = &c->points[index];
     const struct stats    *t = &c->times[index];
+    const struct kernel   *kernel = u->point->kernel;
     json_t                *samples = json_array();
+    char                   formula[160];
 
     for (uint32_t i = 0; i < u->result->sample_count; i++)
         json_array_append_new(samples, json_real(us(u->result->sample_ps[i])));
@@ -282,10 +283,12 @@ static void set_times(json_t *o, const struct compare *c, uint64_t index)
     set(o, "median_us", json_real(us(t->median)));
     set(o, "p95_us", json_real(us(t->p95)));
     set(o, "min_us", json_real(us(t->min)));
-    set(o, "tflops_per_gpu", json_real(metrics_tflops(&u->problem, t->median)));
-    set_text(o, "tflops_formula", METRICS_TFLOPS_FORMULA);
+    set(o, "tflops_per_gpu",
+        json_real(metrics_tflops(kernel, &u->problem, u->point->world, t->median)));
+    snprintf(formula, sizeof formula, METRICS_TFLOPS_FORMULA, kernel->family->flops_formula);
+    set_text(o, "tflops_formula", formula);
     set(o, "busbw_gb_per_s",
-        json_real(metrics_busbw(u->point->kernel, &u->problem, u->point->world, t->median)));
+        json_real(metrics_busbw(kernel, &u->problem, u->point->world, t->median)));
     if (compare_speedup(c, index) > 0)
         set(o, "speedup_over_nccl", json_real(compare_speedup(c, index)));
 }

@@ -95,29 +95,40 @@ static enum status read_options(const struct scenario *s, const struct backend *
     return keys_read(&keys, map, map ? map->place : root->place, *out);
 }
 
-static enum status read_check(struct scenario *s, const struct registry *registry)
+/* Per row of the table the node in the map, or one of the row's initial value. */
+static void find_values(const struct yaml_node *map, const struct option *table,
+                        struct yaml_node *initials, const struct yaml_node **nodes)
 {
-    const struct yaml_node *root = s->source->root, *map = yaml_get(root, "check");
-    const struct keys keys = {.section = "check.", .table = check_options};
-    struct check_keys check;
-    struct yaml_node initials[5];
-    const struct yaml_node *nodes[5];
-
-    if (!map)
-        return ST_OK;
-    TRY(keys_check(&keys, map));
-    for (int i = 0; i < 5; i++) {
-        nodes[i] = yaml_get(map, check_options[i].name);
-        initials[i] = (struct yaml_node){.kind = YAML_SCALAR, .text = check_options[i].initial};
+    for (int i = 0; table[i].name; i++) {
+        initials[i] = (struct yaml_node){.kind = YAML_SCALAR, .place = map->place,
+                                         .text = table[i].initial};
+        nodes[i] = yaml_get(map, table[i].name);
         if (!nodes[i])
             nodes[i] = &initials[i];
     }
-    TRY(keys_read_value("check.", &check_options[0], nodes[0], NULL, &check));
+}
+
+static enum status read_check(struct scenario *s, const struct registry *registry)
+{
+    const struct yaml_node *root = s->source->root, *map = yaml_get(root, "check");
+    struct option rows[PROBLEM_TABLE_MAX], problem_rows[PROBLEM_KEYS_MAX + 1];
+    const struct keys keys = {.section = "check.", .table = rows};
+    struct yaml_node initials[PROBLEM_TABLE_MAX];
+    const struct yaml_node *nodes[PROBLEM_TABLE_MAX];
+    struct check_keys check;
+
+    if (!map)
+        return ST_OK;
+    problem_merge_keys(check_options, s->family, rows);
+    TRY(keys_check(&keys, map));
+    problem_check_keys(s->family, problem_rows);
+    find_values(map, problem_rows, initials, nodes);
+    TRY(resolve_problem("check.", s->family, nodes, NULL, (struct world){1, 1}, &s->check.problem));
+    find_values(map, check_options, initials, nodes);
+    for (int i = 0; check_options[i].name; i++)
+        TRY(keys_read_value("check.", &check_options[i], nodes[i], NULL, &check));
     TRY(find_backend(registry, check.backend, nodes[0]->place, "check.backend",
                      &s->check.backend));
-    TRY(resolve_extents("check.", check_options, &nodes[1], NULL, &check, &s->check.problem));
-    TRY(problem_fits(&s->check.problem, (struct world){1, 1}, map->place));
-    TRY(keys_read_value("check.", &check_options[4], nodes[4], NULL, &check));
     s->check.epochs = (uint32_t)check.epochs;
     s->check.wanted = true;
     return read_options(s, s->check.backend, &s->check_options);
@@ -158,6 +169,7 @@ static enum status read_scenario(struct scenario *s, const struct registry *regi
     TRY(read_backend(s, registry));
     TRY(read_backend_options(s, registry));
     TRY(read_machine(s));
+    TRY(scenario_find_family(s, registry, &s->family));
     TRY(read_check(s, registry));
     return scenario_sweep(s, registry);
 }

@@ -46,6 +46,7 @@ struct scenario {
     void                 *backend_options; /* backend->options_size bytes: what `backend` runs with */
     void                 *check_options;   /* the check backend's */
     struct machine        machine;
+    const struct problem_family *family; /* of all its kernels */
     struct check_plan     check;
     double                threshold; /* 0: none; else exit 3 when the best fused speed-up over nccl is below */
     struct point         *points;

@@ -5,9 +5,6 @@
 
 #include "core/nearest.h"
 
-#define EXTENT_MAX 1099511627776.0 /* 2^40 */
-#define EXTENT .type = OPTION_COUNT, .min = 1, .max = EXTENT_MAX
-
 const struct option top_options[] = {
     {.name = "machine", .type = OPTION_TEXT, .offset = offsetof(struct top_keys, machine),
      .help = "a machine's name, or the path of its file ending in .yaml"},
@@ -24,11 +21,6 @@ const struct option top_options[] = {
 const struct option problem_options[] = {
     {.name = "kernel", .type = OPTION_TEXT, .offset = offsetof(struct problem_keys, kernel),
      .help = "the fused algorithm (mkernel list kernels)"},
-    {.name = "m", EXTENT, .offset = offsetof(struct problem_keys, m),
-     .help = "rows of the GEMM that each rank runs; m, n, k may refer to each other"},
-    {.name = "n", EXTENT, .offset = offsetof(struct problem_keys, n),
-     .help = "its columns, for example m/16"},
-    {.name = "k", EXTENT, .offset = offsetof(struct problem_keys, k), .help = "its depth"},
     {.name = "dtype", .type = OPTION_CHOICE, .offset = offsetof(struct problem_keys, dtype),
      .initial = "bf16", .choices = "bf16", .help = "element type; sums are f32"},
     {0},
@@ -61,12 +53,6 @@ const struct option timing_options[] = {
 const struct option check_options[] = {
     {.name = "backend", .type = OPTION_TEXT, .offset = offsetof(struct check_keys, backend),
      .initial = "cpu", .help = "what runs the programs with real data"},
-    {.name = "m", EXTENT, .offset = offsetof(struct check_keys, m), .initial = "256",
-     .help = "extents of the checked problem, as in problem"},
-    {.name = "n", EXTENT, .offset = offsetof(struct check_keys, n), .initial = "192",
-     .help = "its columns"},
-    {.name = "k", EXTENT, .offset = offsetof(struct check_keys, k), .initial = "128",
-     .help = "its depth"},
     {.name = "epochs", .type = OPTION_COUNT, .offset = offsetof(struct check_keys, epochs),
      .initial = "3", .min = 1, .max = 1000, .help = "back to back, each with new inputs"},
     {0},

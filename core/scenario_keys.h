@@ -18,7 +18,6 @@ enum dtype_choice { PROBLEM_BF16 };
 
 struct problem_keys {
     char     kernel[OPTION_TEXT_BYTES];
-    uint64_t m, n, k;
     uint32_t dtype; /* enum dtype_choice */
 };
 
@@ -36,13 +35,14 @@ struct timing_keys {
 
 struct check_keys {
     char     backend[OPTION_TEXT_BYTES];
-    uint64_t m, n, k, epochs;
+    uint64_t epochs;
 };
 
 struct variant_keys {
     uint32_t program; /* enum program_choice */
 };
 
+/* Of problem_options and check_options the family's keys stand behind the first row. */
 extern const struct option top_options[], problem_options[], world_options[], timing_options[],
     check_options[], variant_options[];
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/scenario_keys.h"
+#include "core/scenario_sweep.h"
 
 struct printer {
     scenario_key_fn *fn;
@@ -28,11 +29,12 @@ static void print_table(const struct printer *out, const char *section, const st
 
 static void print_problem(const struct printer *out, const struct point *p)
 {
-    struct problem_keys keys = {
-        .m = p->problem.m, .n = p->problem.n, .k = p->problem.k, .dtype = PROBLEM_BF16};
+    struct problem_keys keys = {.dtype = PROBLEM_BF16};
 
     snprintf(keys.kernel, sizeof keys.kernel, "%s", p->kernel->name);
-    print_table(out, "problem.", problem_options, &keys);
+    print_row(out, "problem.", option_row(problem_options, "kernel"), &keys);
+    print_table(out, "problem.", p->kernel->family->keys, &p->problem);
+    print_row(out, "problem.", option_row(problem_options, "dtype"), &keys);
 }
 
 static void print_backend(const struct printer *out, const struct scenario *s)
@@ -80,14 +82,39 @@ void scenario_point_keys(const struct scenario *s, const struct point *p, scenar
     print_row(&out, "", option_row(top_options, "seed"), &top);
 }
 
+/* The problem keys of every family, once, with the kernels that take them. */
+static void help_families(const struct registry *registry, FILE *f)
+{
+    for (const struct kernel *const *k = registry->kernels; *k; k++) {
+        const struct problem_family *family = (*k)->family;
+        struct option checks[PROBLEM_KEYS_MAX + 1];
+        const struct kernel *const *first = registry->kernels;
+
+        while ((*first)->family != family)
+            first++;
+        if (first != k)
+            continue;
+        fprintf(f, "\nproblem of");
+        for (; *first; first++)
+            if ((*first)->family == family)
+                fprintf(f, " %s", (*first)->name);
+        fprintf(f, ":  (each may sweep)\n");
+        option_help(family->keys, f);
+        problem_check_keys(family, checks);
+        fprintf(f, "and in check, where the defaults are:\n");
+        option_help(checks, f);
+    }
+}
+
 void scenario_help(const struct registry *registry, FILE *f)
 {
     fprintf(f, "Keys of a scenario file.  A value that may sweep may be a list; lists multiply.\n"
-               "Counts may be arithmetic, and in problem and variants use m, n, k, nodes, "
+               "Counts may be arithmetic, and in problem and variants use the problem's keys, nodes, "
                "gpus_per_node, ranks.\n\n");
     option_help(top_options, f);
     fprintf(f, "\nproblem:  (each may sweep)\n");
     option_help(problem_options, f);
+    help_families(registry, f);
     fprintf(f, "\nworld:  (each may sweep)\n");
     option_help(world_options, f);
     fprintf(f, "\ntiming:  (each may sweep)\n");

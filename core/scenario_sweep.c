@@ -16,7 +16,9 @@ struct axis {
 };
 
 enum base_axis {
-    AXIS_KERNEL, AXIS_NODES, AXIS_GPUS, AXIS_M, AXIS_N, AXIS_K, AXIS_DTYPE,
+    AXIS_KERNEL, AXIS_NODES, AXIS_GPUS,
+    AXIS_PROBLEM, /* the family's keys; what it leaves over stands at nothing */
+    AXIS_DTYPE = AXIS_PROBLEM + PROBLEM_KEYS_MAX,
     AXIS_MODE, AXIS_WARMUP, AXIS_ITERATIONS, AXIS_LAUNCH, AXIS_SEED, AXIS_COUNT
 };
 
@@ -27,9 +29,6 @@ static const struct {
     [AXIS_KERNEL] = {"problem", "problem.", "kernel", problem_options},
     [AXIS_NODES] = {"world", "world.", "nodes", world_options},
     [AXIS_GPUS] = {"world", "world.", "gpus_per_node", world_options},
-    [AXIS_M] = {"problem", "problem.", "m", problem_options},
-    [AXIS_N] = {"problem", "problem.", "n", problem_options},
-    [AXIS_K] = {"problem", "problem.", "k", problem_options},
     [AXIS_DTYPE] = {"problem", "problem.", "dtype", problem_options},
     [AXIS_MODE] = {"timing", "timing.", "mode", timing_options},
     [AXIS_WARMUP] = {"timing", "timing.", "warmup", timing_options},
@@ -45,7 +44,7 @@ struct sweep {
     const struct registry *registry;
     struct axis            base[AXIS_COUNT];
     struct point           model; /* what the base axes stand at */
-    struct option_scope    scope[8];
+    struct option_scope    scope[PROBLEM_SCOPE_MAX];
     struct axis            params[PARAMS_MAX];
     uint32_t               param_count;
     char                   param_section[OPTION_TEXT_BYTES + 16];
@@ -177,23 +176,27 @@ static enum status read_world(struct sweep *w)
 
 static enum status read_problem(struct sweep *w)
 {
+    const struct problem_family *family = w->scenario->family;
+    const struct yaml_node *kernel = axis_value(&w->base[AXIS_KERNEL]);
+    const struct yaml_node *nodes[PROBLEM_KEYS_MAX];
     struct point *p = &w->model;
     struct problem_keys keys;
-    const struct yaml_node *kernel = axis_value(&w->base[AXIS_KERNEL]);
-    const struct yaml_node *extents[3] = {axis_value(&w->base[AXIS_M]),
-                                          axis_value(&w->base[AXIS_N]),
-                                          axis_value(&w->base[AXIS_K])};
+    uint32_t scoped = 3;
 
     TRY(axis_read(&w->base[AXIS_KERNEL], NULL, &keys));
     TRY(axis_read(&w->base[AXIS_DTYPE], NULL, &keys));
     TRY(find_kernel(w->registry, keys.kernel, kernel->place, &p->kernel));
-    p->problem_place = extents[0]->place;
-    TRY(resolve_extents("problem.", problem_options, extents, w->scope, &keys, &p->problem));
-    TRY(problem_fits(&p->problem, p->world, p->problem_place));
-    w->scope[3] = (struct option_scope){"m", p->problem.m};
-    w->scope[4] = (struct option_scope){"n", p->problem.n};
-    w->scope[5] = (struct option_scope){"k", p->problem.k};
-    w->scope[6].name = NULL;
+    for (uint32_t i = 0; family->keys[i].name; i++)
+        nodes[i] = axis_value(&w->base[AXIS_PROBLEM + i]);
+    p->problem_place = nodes[0]->place;
+    TRY(resolve_problem("problem.", family, nodes, w->scope, p->world, &p->problem));
+    for (const struct option *o = family->keys; o->name; o++) {
+        if (o->type != OPTION_COUNT)
+            continue;
+        w->scope[scoped].name = o->name;
+        memcpy(&w->scope[scoped++].value, (const char *)&p->problem + o->offset, sizeof(uint64_t));
+    }
+    w->scope[scoped].name = NULL;
     return ST_OK;
 }
 
@@ -305,24 +308,63 @@ static enum status sweep_variants(struct sweep *w, const struct yaml_node *varia
 
 static enum status begin_base_axes(struct sweep *w)
 {
-    const struct yaml_node *root = w->scenario->source->root;
+    const struct yaml_node *root = w->scenario->source->root, *problem = yaml_get(root, "problem");
+    const struct option *keys = w->scenario->family->keys;
 
     for (int i = 0; i < AXIS_COUNT; i++) {
         const struct yaml_node *map = base_axes[i].map ? yaml_get(root, base_axes[i].map) : root;
 
-        TRY(axis_begin(&w->base[i], base_axes[i].section,
-                       option_row(base_axes[i].table, base_axes[i].name), map,
-                       map ? map->place : root->place));
+        w->base[i].count = 1;
+        if (base_axes[i].name)
+            TRY(axis_begin(&w->base[i], base_axes[i].section,
+                           option_row(base_axes[i].table, base_axes[i].name), map,
+                           map ? map->place : root->place));
     }
+    for (int i = 0; keys[i].name; i++)
+        TRY(axis_begin(&w->base[AXIS_PROBLEM + i], "problem.", &keys[i], problem, problem->place));
     return ST_OK;
 }
 
-static enum status check_sections(const struct yaml_node *root)
+enum status scenario_find_family(const struct scenario *s, const struct registry *registry,
+                                 const struct problem_family **out)
 {
-    const struct keys sections[] = {{.section = "problem.", .table = problem_options},
+    const struct yaml_node *root = s->source->root, *problem = yaml_get(root, "problem");
+    const struct option *row = option_row(problem_options, "kernel");
+    const struct kernel *kernel, *first = NULL;
+    struct problem_keys keys;
+    struct axis axis;
+
+    if (problem && !keys_is_map(problem)) {
+        place_error(&problem->place, "problem is %s; expected a map of keys",
+                    yaml_kind_name(problem->kind));
+        return ST_INPUT;
+    }
+    TRY(axis_begin(&axis, "problem.", row, problem, problem ? problem->place : root->place));
+    do {
+        struct place place = axis_value(&axis)->place;
+
+        TRY(axis_read(&axis, NULL, &keys));
+        TRY(find_kernel(registry, keys.kernel, place, &kernel));
+        first = first ? first : kernel;
+        if (kernel->family == first->family)
+            continue;
+        place_error(&place, "problem.kernel: %s and %s take different problem keys; expected kernels "
+                            "of one family", first->name, kernel->name);
+        return ST_INPUT;
+    } while (axes_step(&axis, 1));
+    *out = first->family;
+    return ST_OK;
+}
+
+static enum status check_sections(const struct scenario *s)
+{
+    const struct yaml_node *root = s->source->root;
+    struct option problem_rows[PROBLEM_TABLE_MAX];
+    const struct keys sections[] = {{.section = "problem.", .table = problem_rows},
                                     {.section = "world.", .table = world_options},
                                     {.section = "timing.", .table = timing_options}};
 
+    problem_merge_keys(problem_options, s->family, problem_rows);
     TRY(keys_check(&sections[0], yaml_get(root, "problem")));
     TRY(keys_check(&sections[1], yaml_get(root, "world")));
     return keys_check(&sections[2], yaml_get(root, "timing"));
@@ -350,7 +392,7 @@ static enum status walk(struct sweep *w)
     const struct yaml_node *variants;
     uint64_t capacity;
 
-    TRY(check_sections(s->source->root));
+    TRY(check_sections(s));
     TRY(find_variants(s->source->root, &variants));
     TRY(begin_base_axes(w));
     TRY(count_points(w, variants, &capacity));

@@ -452,13 +452,14 @@ static enum status ag_emit(const struct problem *problem, struct world world,
 
 static struct problem ag_global(const struct problem *problem, struct world world)
 {
-    return (struct problem){problem->m, problem->n * world_ranks(world), problem->k};
+    return (struct problem){.m = problem->m, .n = problem->n * world_ranks(world), .k = problem->k};
 }
 
 const struct kernel ag_gemm_kernel = {
     .name = "ag_gemm",
     .title = "AllGather + GEMM: C_r = all-gather(A) x B_r^T",
     .shape = "C_r[m, n] per rank; A[m, k] sharded by rows, m/ranks each; B_r[n, k]",
+    .family = &problem_gemm,
     .collective = COLLECTIVE_ALL_GATHER,
     .options = ag_options,
     .params_size = sizeof(struct ag_params),

@@ -32,6 +32,7 @@ const struct kernel gemm_ar_kernel = {
     .name = "gemm_ar",
     .title = "GEMM + AllReduce: every rank has sum_r A_r x B_r^T",
     .shape = "A_r[m, k], B_r[n, k] and C[m, n] per rank",
+    .family = &problem_gemm,
     .collective = COLLECTIVE_ALL_REDUCE,
     .options = ar_options,
     .params_size = sizeof(struct reduce_params),

@@ -295,5 +295,5 @@ enum status gemm_reduce_emit(bool all_reduce, const struct problem *problem, str
 
 struct problem gemm_reduce_global(const struct problem *problem, struct world world)
 {
-    return (struct problem){problem->m, problem->n, problem->k * world_ranks(world)};
+    return (struct problem){.m = problem->m, .n = problem->n, .k = problem->k * world_ranks(world)};
 }

@@ -29,6 +29,7 @@ const struct kernel gemm_rs_kernel = {
     .name = "gemm_rs",
     .title = "GEMM + ReduceScatter: rank r keeps its rows of sum_r A_r x B_r^T",
     .shape = "A_r[m, k] and B_r[n, k] per rank; C[m, n] sharded by rows, m/ranks each",
+    .family = &problem_gemm,
     .collective = COLLECTIVE_REDUCE_SCATTER,
     .options = rs_options,
     .params_size = sizeof(struct reduce_params),

@@ -27,7 +27,7 @@ static void list_kernels(const struct registry *r)
     for (size_t i = 0; r->kernels[i]; i++) {
         const struct kernel *k = r->kernels[i];
 
-        printf("\n  %s: %s\n  m, n, k: %s\n", k->name, k->title, k->shape);
+        printf("\n  %s: %s\n  %s\n", k->name, k->title, k->shape);
         option_help(k->options, stdout);
     }
 }

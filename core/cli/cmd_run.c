@@ -151,14 +151,14 @@ static int parse(const struct usage *usage, int argc, char **argv, struct run_re
     return -1;
 }
 
-static int run_files(const struct run_request *q, const struct words *w, const struct registry *r)
+static int run_files(struct run_request *q, const struct words *w, const struct registry *r)
 {
+    const struct problem_family *csv_family = NULL;
     enum status worst = ST_OK;
 
+    q->csv_family = &csv_family;
     catch_signals();
     log_set_quiet(q->quiet);
-    if (q->format == OUTPUT_CSV)
-        report_csv_header(stdout);
     for (uint32_t i = 0; i < w->file_count && !interrupted; i++)
         worst = status_worse(worst, run_scenario(q, w->files[i], r));
     return status_exit_code(worst);

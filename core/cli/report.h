@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "core/cli/table.h"
 #include "core/compare.h"
 #include "core/run.h"
 
@@ -22,6 +23,11 @@ struct report_params {
     uint32_t kind_count;
 };
 
+/* A table's columns with the family's keys behind the first, and their cells of a row. */
+void report_columns(const struct column *columns, const struct problem_family *family,
+                    struct column out[TABLE_COLUMNS_MAX]);
+void report_add_problem(struct table *t, const struct problem_family *family, const struct problem *p);
+
 void report_params_find(const struct run_plan *plan, struct report_params *out);
 
 /* "comm_sms=8,chunk=1MiB"; "-" for none. */
@@ -34,7 +40,8 @@ void report_table(const struct run_plan *plan, const struct compare *c, bool col
 /* What was proved, a row a program, and one sentence. */
 void report_proofs(const struct run_plan *plan, bool quiet, FILE *f);
 
-void report_csv_header(FILE *f);
+/* The problem's keys are columns: scenarios of different families need a header each. */
+void report_csv_header(const struct problem_family *family, FILE *f);
 void report_csv(const struct run_plan *plan, const struct compare *c, FILE *f);
 
 /* One plain sentence a kernel: does fused win, by how much, and why. */

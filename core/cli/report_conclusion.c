@@ -175,12 +175,14 @@ static void print_cause(const struct run_result *r, const struct machine *machin
 static void print_why(const struct compare *c, uint64_t group, bool wins, FILE *f)
 {
     const struct run_unit *u = &c->points[c->groups[group].fused];
+    char                   text[PROBLEM_TEXT_BYTES];
 
     if (u->result->crew_count == 0)
         return;
     fprintf(f, ", because ");
     print_cause(u->result, u->point->machine, wins, f);
-    fprintf(f, " (m %" PRIu64 ", %s)", u->problem.m, record_mode_name(u->timing.mode));
+    fprintf(f, " (%s, %s)", problem_size_text(u->point->kernel->family, &u->problem, text),
+            record_mode_name(u->timing.mode));
 }
 
 static void print_honesty(const struct backend *b, FILE *f)

@@ -6,9 +6,12 @@
 #include "core/metrics.h"
 #include "core/record.h"
 
-void report_csv_header(FILE *f)
+void report_csv_header(const struct problem_family *family, FILE *f)
 {
-    fprintf(f, "scenario,kernel,variant,program,m,n,k,nodes,gpus_per_node,machine,params,mode,seed,backend,"
+    fprintf(f, "scenario,kernel,variant,program,");
+    for (const struct option *key = family->keys; key->name; key++)
+        fprintf(f, "%s,", key->name);
+    fprintf(f, "nodes,gpus_per_node,machine,params,mode,seed,backend,"
                "model,choice,status,verdict,median_us,p95_us,min_us,samples,tflops_per_gpu,"
                "busbw_gb_per_s,speedup_over_nccl,tasks,puts,flows,cpu_seconds,peak_bytes\n");
 }
@@ -30,7 +33,7 @@ static void print_keys(const struct run_plan *plan, const struct report_params *
                        const struct run_unit *u, FILE *f)
 {
     const struct point *p = u->point;
-    char                params[REPORT_PARAMS_BYTES];
+    char                params[REPORT_PARAMS_BYTES], value[64];
 
     report_params_print(shown, p, params);
     for (char *comma = strchr(params, ','); comma; comma = strchr(comma, ','))
@@ -39,8 +42,11 @@ static void print_keys(const struct run_plan *plan, const struct report_params *
     field(f, p->kernel->name);
     field(f, p->variant);
     field(f, record_program_name(p->program));
-    fprintf(f, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",", p->problem.m,
-            p->problem.n, p->problem.k, p->world.nodes, p->world.gpus_per_node);
+    for (const struct option *key = p->kernel->family->keys; key->name; key++) {
+        option_print(key, &p->problem, value, sizeof value);
+        field(f, value);
+    }
+    fprintf(f, "%" PRIu32 ",%" PRIu32 ",", p->world.nodes, p->world.gpus_per_node);
     field(f, p->machine->name);
     field(f, params);
     field(f, record_mode_name(p->timing.mode));
@@ -60,7 +66,8 @@ static void print_times(const struct compare *c, uint64_t i, FILE *f)
         return;
     }
     fprintf(f, "%.6f,%.6f,%.6f,%" PRIu32 ",%.3f,%.3f,", (double)t->median / 1e6, (double)t->p95 / 1e6,
-            (double)t->min / 1e6, u->result->sample_count, metrics_tflops(&u->problem, t->median),
+            (double)t->min / 1e6, u->result->sample_count,
+            metrics_tflops(u->point->kernel, &u->problem, u->point->world, t->median),
             metrics_busbw(u->point->kernel, &u->problem, u->point->world, t->median));
     if (speedup > 0)
         fprintf(f, "%.4f", speedup);

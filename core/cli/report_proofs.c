@@ -5,7 +5,7 @@
 #include "core/record.h"
 
 static const struct column columns[] = {
-    {"kernel", "", true},  {"m", "", false},      {"n", "", false},         {"k", "", false},
+    {"kernel", "", true}, /* and the problem's keys */
     {"world", "nodes x GPUs", true}, {"variant", "", true}, {"parameters", "", true},
     {"tasks", "", false},  {"epochs", "", false}, {"ordered pairs", "", false}, {"CPU", "s", false},
     {"verdict", "", true}, {NULL, NULL, false},
@@ -19,9 +19,7 @@ static void add_row(struct table *t, const struct report_params *params, const s
 
     report_params_print(params, p, text);
     table_add(t, "%s", p->kernel->name);
-    table_add(t, "%" PRIu64, u->problem.m);
-    table_add(t, "%" PRIu64, u->problem.n);
-    table_add(t, "%" PRIu64, u->problem.k);
+    report_add_problem(t, p->kernel->family, &u->problem);
     table_add(t, "%" PRIu32 " x %" PRIu32, p->world.nodes, p->world.gpus_per_node);
     table_add(t, "%s", p->variant);
     table_add(t, "%s", text);
@@ -40,11 +38,13 @@ static void add_row(struct table *t, const struct report_params *params, const s
 void report_proofs(const struct run_plan *plan, bool quiet, FILE *f)
 {
     struct report_params params;
+    struct column        all[TABLE_COLUMNS_MAX];
     struct table         t;
     uint64_t             proved = 0, unproved = 0;
 
     report_params_find(plan, &params);
-    table_begin(&t, columns);
+    report_columns(columns, plan->scenario->family, all);
+    table_begin(&t, all);
     for (uint64_t i = 0; i < plan->proof_count; i++) {
         const struct run_result *r = plan->proofs[i].result;
         bool                     ok = r && r->status >= 0;

@@ -8,8 +8,7 @@
 #include "core/record.h"
 
 static const struct column columns[] = {
-    {"kernel", "", true},         {"m", "", false},
-    {"n", "", false},             {"k", "", false},
+    {"kernel", "", true}, /* and the problem's keys */
     {"world", "nodes x GPUs", true}, {"variant", "", true},
     {"parameters", "", true},     {"mode", "", true},
     {"time", "us", false},        {"TFLOP/s", "per GPU", false},
@@ -41,6 +40,7 @@ static void print_check(const struct run_plan *plan, FILE *f)
 {
     const struct check_plan *check = &plan->scenario->check;
     uint64_t                 exact = 0;
+    char                     text[PROBLEM_TEXT_BYTES];
 
     if (plan->check_count == 0) {
         fprintf(f, "# checked: no%s\n", check->wanted ? " (no program to check)" : " (check: off)");
@@ -54,8 +54,8 @@ static void print_check(const struct run_plan *plan, FILE *f)
                 plan->checks[0].point->world.gpus_per_node);
     else
         fprintf(f, "every world, ");
-    fprintf(f, "m %" PRIu64 " n %" PRIu64 " k %" PRIu64 ", %" PRIu32 " epochs: ",
-            check->problem.m, check->problem.n, check->problem.k, check->epochs);
+    fprintf(f, "%s, %" PRIu32 " epochs: ",
+            problem_text(plan->scenario->family, &check->problem, text), check->epochs);
     if (exact == plan->check_count)
         fprintf(f, "%" PRIu64 " program%s exact\n", exact, exact == 1 ? "" : "s");
     else
@@ -87,9 +87,9 @@ static void print_head(const struct run_plan *plan, FILE *f)
     fprintf(f, "# backend: %s%s%s\n", s->backend->name, r ? ", " : "", r ? r->model : "");
     print_proofs(plan, f);
     print_check(plan, f);
-    fprintf(f, "# time: median of the iterations; TFLOP/s per GPU: %s; busbw: the collective's, as in "
-               "nccl-tests, over the whole time\n#\n",
-            METRICS_TFLOPS_FORMULA);
+    fprintf(f, "# time: median of the iterations; TFLOP/s per GPU: " METRICS_TFLOPS_FORMULA
+               "; busbw: the collective's, as in nccl-tests, over the whole time\n#\n",
+            s->family->flops_formula);
 }
 
 static void add_numbers(struct table *t, const struct compare *c, uint64_t i)
@@ -104,7 +104,7 @@ static void add_numbers(struct table *t, const struct compare *c, uint64_t i)
         return;
     }
     table_add(t, "%.2f", (double)time / 1e6);
-    table_add(t, "%.1f", metrics_tflops(&u->problem, time));
+    table_add(t, "%.1f", metrics_tflops(u->point->kernel, &u->problem, u->point->world, time));
     table_add(t, "%.1f", metrics_busbw(u->point->kernel, &u->problem, u->point->world, time));
     if (speedup > 0)
         table_add(t, "%.3f", speedup);
@@ -122,9 +122,7 @@ static void add_row(struct table *t, const struct report_params *shown, const st
 
     report_params_print(shown, p, params);
     table_add(t, "%s", p->kernel->name);
-    table_add(t, "%" PRIu64, p->problem.m);
-    table_add(t, "%" PRIu64, p->problem.n);
-    table_add(t, "%" PRIu64, p->problem.k);
+    report_add_problem(t, p->kernel->family, &p->problem);
     table_add(t, "%" PRIu32 " x %" PRIu32, p->world.nodes, p->world.gpus_per_node);
     table_add(t, "%s", p->variant);
     table_add(t, "%s", params);
@@ -140,11 +138,13 @@ static void add_row(struct table *t, const struct report_params *shown, const st
 void report_table(const struct run_plan *plan, const struct compare *c, bool colour, FILE *f)
 {
     struct report_params shown;
+    struct column        all[TABLE_COLUMNS_MAX];
     struct table         t;
 
     report_params_find(plan, &shown);
     print_head(plan, f);
-    table_begin(&t, columns);
+    report_columns(columns, plan->scenario->family, all);
+    table_begin(&t, all);
     for (uint64_t i = 0; i < plan->point_count; i++)
         add_row(&t, &shown, c, i);
     table_print(&t, colour, f);

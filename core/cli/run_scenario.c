@@ -36,11 +36,12 @@ static void note(struct session *s, enum status st)
 static void explain(const struct run_unit *u)
 {
     const struct point *p = u->point;
+    char                text[PROBLEM_TEXT_BYTES];
 
-    log_error("%s: %s %s, m %" PRIu64 " n %" PRIu64 " k %" PRIu64 ", %" PRIu32 " x %" PRIu32
-              " GPUs, on %s: %s",
-              u->backend == &prove_backend ? "proof" : u->data ? "check" : "run", p->kernel->name, p->variant, u->problem.m, u->problem.n,
-              u->problem.k, p->world.nodes, p->world.gpus_per_node, u->backend->name,
+    log_error("%s: %s %s, %s, %" PRIu32 " x %" PRIu32 " GPUs, on %s: %s",
+              u->backend == &prove_backend ? "proof" : u->data ? "check" : "run", p->kernel->name,
+              p->variant, problem_text(p->kernel->family, &u->problem, text), p->world.nodes,
+              p->world.gpus_per_node, u->backend->name,
               status_text(u->result->status));
     if (u->result->report[0])
         fprintf(stderr, "%s\n", u->result->report);
@@ -226,6 +227,10 @@ static void print(struct session *s)
 {
     const struct run_request *q = s->request;
 
+    if (q->format == OUTPUT_CSV && *q->csv_family != s->scenario.family) {
+        *q->csv_family = s->scenario.family;
+        report_csv_header(s->scenario.family, stdout);
+    }
     if (q->format == OUTPUT_CSV)
         report_csv(&s->plan, &s->compare, stdout);
     if (q->format != OUTPUT_TABLE)
@@ -245,12 +250,12 @@ static void hold_to_threshold(struct session *s)
         const struct compare_group *g = &c->groups[i];
         const struct point         *p = c->points[g->first].point;
         double                      ratio = compare_ratio(c, g->nccl, g->fused);
+        char                        text[PROBLEM_TEXT_BYTES];
 
         if (ratio <= 0 || ratio >= s->scenario.threshold)
             continue;
-        log_error("%s, m %" PRIu64 " n %" PRIu64 " k %" PRIu64 ", %s: the best fused speed-up is %.3f, "
-                  "below the threshold of %.3f",
-                  p->kernel->name, p->problem.m, p->problem.n, p->problem.k,
+        log_error("%s, %s, %s: the best fused speed-up is %.3f, below the threshold of %.3f",
+                  p->kernel->name, problem_text(p->kernel->family, &p->problem, text),
                   record_mode_name(p->timing.mode), ratio, s->scenario.threshold);
         note(s, ST_SLOW);
     }

@@ -16,6 +16,7 @@ struct run_request {
     const char *const   *sets;
     uint32_t             set_count;
     enum output_format   format;
+    const struct problem_family **csv_family; /* whose columns stand in the last CSV header; NULL in it: none */
     bool                 quiet;
     bool                 no_verify;   /* time programs unproved */
     bool                 verify_only; /* prove, print what was proved, and stop */

@@ -81,14 +81,15 @@ static void print_counts(const struct dimension *x, FILE *f)
 
 static void print_head(const struct scenario *s, FILE *f)
 {
+    char text[PROBLEM_TEXT_BYTES];
+
     fprintf(f, "scenario %s (%s)\n", s->name, s->path);
     fprintf(f, "machine  %s%s%s\n", s->machine.name, s->machine.title[0] ? ": " : "",
             s->machine.title);
     fprintf(f, "backend  %s\n", s->backend->name);
     if (s->check.wanted)
-        fprintf(f, "check    on %s, m %" PRIu64 " n %" PRIu64 " k %" PRIu64 ", %" PRIu32 " epochs\n",
-                s->check.backend->name, s->check.problem.m, s->check.problem.n, s->check.problem.k,
-                s->check.epochs);
+        fprintf(f, "check    on %s, %s, %" PRIu32 " epochs\n", s->check.backend->name,
+                problem_text(s->family, &s->check.problem, text), s->check.epochs);
     else
         fprintf(f, "check    none\n");
     if (s->threshold > 0)

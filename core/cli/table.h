@@ -18,6 +18,8 @@ struct table {
     size_t               cell_count, cell_space;
 };
 
+#define TABLE_COLUMNS_MAX 40
+
 void table_begin(struct table *t, const struct column *columns);
 void table_add(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

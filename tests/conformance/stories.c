@@ -344,7 +344,7 @@ static void joined_mixed(struct program *p)
 }
 
 #define COPY_OF(ranks) {.m = (ranks)*SHARD_ROWS, .n = SHARD_COLS, .k = SHARD_COLS}, reference_copy
-#define GEMM_OF(m, n, k) {m, n, k}, reference_gemm
+#define GEMM_OF(rows, cols, depth) {.m = rows, .n = cols, .k = depth}, reference_gemm
 
 const struct story stories[] = {
     {"entry wait, 1x1", {1, 1}, pull_ring, COPY_OF(1), NULL, ST_OK},
@@ -363,7 +363,7 @@ const struct story stories[] = {
     {"join and a mixed queue",
      {1, 4},
      joined_mixed,
-     {4 * SHARD_ROWS, SHARD_COLS, SHARD_COLS},
+     {.m = 4 * SHARD_ROWS, .n = SHARD_COLS, .k = SHARD_COLS},
      reference_sum,
      NULL,
      ST_OK},

@@ -109,7 +109,7 @@ static void unwritten(struct program *p)
     show_left(p, false);
 }
 
-#define SHARDS(ranks) {(ranks)*SHARD_ROWS, SHARD_COLS, SHARD_COLS}, reference_copy
+#define SHARDS(ranks) {.m = (ranks)*SHARD_ROWS, .n = SHARD_COLS, .k = SHARD_COLS}, reference_copy
 
 const struct story failing_stories[] = {
     {"nobody signals", {1, 2}, nobody_signals, SHARDS(2), "never[2]", ST_HANG},

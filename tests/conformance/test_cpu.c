@@ -89,7 +89,7 @@ END_TEST
 /* One task of many milliseconds, during which no flag moves. */
 START_TEST(time_out_ends_a_run)
 {
-    const struct problem problem = {1536, 1536, 4096};
+    const struct problem problem = {.m = 1536, .n = 1536, .k = 4096};
     struct run_result *r = calloc(1, sizeof *r);
     struct kernel gemm = {.global = same_problem, .reference = reference_gemm};
     struct program p = {0};

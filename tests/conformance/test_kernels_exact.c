@@ -39,10 +39,10 @@ static const struct variant {
 static const struct world worlds[] = {{1, 1}, {1, 8}, {2, 2}, {3, 4}, {2, 3}, {1, 3}, {5, 1}};
 
 static const struct problem shapes[] = {
-    {256, 64, 64}, /* multiples of tiles and ranks */
-    {37, 65, 70},  /* of nothing */
-    {3, 24, 16},   /* fewer rows than ranks: empty shards */
-    {8, 8, 8},     /* one tile */
+    {.m = 256, .n = 64, .k = 64}, /* multiples of tiles and ranks */
+    {.m = 37, .n = 65, .k = 70},  /* of nothing */
+    {.m = 3, .n = 24, .k = 16},   /* fewer rows than ranks: empty shards */
+    {.m = 8, .n = 8, .k = 8},     /* one tile */
 };
 
 /* All worlds with all shapes, and one of 64 ranks, which takes long. */
@@ -146,7 +146,7 @@ START_TEST(large_kernel_is_exact)
 {
     run_exactly(backends[_i % backend_count()],
                 &(struct variant){kernels[_i / backend_count()]->name, ""}, FORM_FUSED,
-                (struct world){2, 4}, (struct problem){600, 520, 300});
+                (struct world){2, 4}, (struct problem){.m = 600, .n = 520, .k = 300});
 }
 END_TEST
 

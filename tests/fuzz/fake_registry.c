@@ -15,9 +15,12 @@ static const struct option params[] = {
 };
 
 static const struct kernel ag_gemm = {
-    .name = "ag_gemm", .options = params, .params_size = sizeof(struct fake_params)};
+    .name = "ag_gemm", .family = &problem_gemm, .options = params, .params_size = sizeof(struct fake_params)};
 static const struct kernel gemm_rs = {
-    .name = "gemm_rs", .options = params + 1, .params_size = sizeof(struct fake_params)};
+    .name = "gemm_rs", .family = &problem_gemm, .options = params + 1, .params_size = sizeof(struct fake_params)};
+static const struct kernel attention = {
+    .name = "attention", .family = &problem_attention, .options = params + 4,
+    .params_size = sizeof(struct fake_params)};
 
 static const struct option options[] = {
     {.name = "timeout", .type = OPTION_TIME, .offset = offsetof(struct fake_options, timeout_ps),
@@ -30,7 +33,7 @@ static const struct backend sim = {
 static const struct backend cpu = {
     .name = "cpu", .options = options, .options_size = sizeof(struct fake_options)};
 
-static const struct kernel *const kernels[] = {&ag_gemm, &gemm_rs, NULL};
+static const struct kernel *const kernels[] = {&ag_gemm, &gemm_rs, &attention, NULL};
 static const struct backend *const backends[] = {&sim, &cpu, NULL};
 
 const struct registry fake_registry = {kernels, backends};

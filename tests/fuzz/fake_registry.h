@@ -1,4 +1,4 @@
-/* Two kernels and two backends that do nothing but own option tables. */
+/* Three kernels, of two families, and two backends that do nothing but own option tables. */
 #ifndef TESTS_FUZZ_FAKE_REGISTRY_H
 #define TESTS_FUZZ_FAKE_REGISTRY_H
 
@@ -6,7 +6,7 @@
 
 enum fake_order { FAKE_RING, FAKE_DIRECT };
 
-/* Parameters of "ag_gemm"; "gemm_rs" has all but comm_sms. */
+/* Parameters of "ag_gemm"; "gemm_rs" has all but comm_sms, "attention" only `order`. */
 struct fake_params {
     uint64_t comm_sms, chunk, tile;
     bool     join;

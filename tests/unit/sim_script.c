@@ -120,7 +120,7 @@ void script_init(struct script *s, uint32_t nodes, uint32_t gpus_per_node)
     program_crew_drains(p, program_add_crew(p, "compute", 1), program_add_queue(p, "compute"));
     program_crew_drains(p, program_add_crew(p, "comm", 1), program_add_queue(p, "comm"));
     s->machine = round_machine;
-    s->problem = (struct problem){128, 256, 64};
+    s->problem = (struct problem){.m = 128, .n = 256, .k = 64};
     s->job = (struct job){.program = p,
                           .world = p->world,
                           .kernel = &no_kernel,

@@ -31,18 +31,18 @@ static const struct {
     struct problem p;
     double ms[COLUMNS];
 } rows[] = {
-    {AG, {4096, 2048, 4096}, {0.0927, 0.0874, 0.1780, 0.1093}},
-    {AG, {8192, 4096, 8192}, {0.8326, 0.3066, 1.1323, 0.8428}},
-    {AG, {16384, 8192, 16384}, {6.910, 1.134, 8.217, 6.936}},
-    {AG, {8192, 14336, 8192}, {2.931, 0.314, 3.277, 2.979}},
-    {RS, {4096, 4096, 2048}, {0.0978, 0.0948, 0.1901, 0.1165}},
-    {RS, {8192, 8192, 4096}, {0.8692, 0.3320, 1.2018, 0.9104}},
-    {RS, {16384, 16384, 8192}, {7.240, 1.263, 8.265, 7.470}},
-    {RS, {8192, 8192, 14336}, {3.094, 0.341, 3.414, 3.084}},
-    {AR, {4096, 4096, 2048}, {0.0996, 0.1387, 0.2376, 0.1747}},
-    {AR, {8192, 8192, 4096}, {0.8416, 0.5014, 1.3462, 1.0435}},
-    {AR, {16384, 16384, 8192}, {7.170, 1.949, 8.832, 7.369}},
-    {AR, {8192, 8192, 14336}, {3.041, 0.513, 3.558, 3.163}},
+    {AG, {.m = 4096, .n = 2048, .k = 4096}, {0.0927, 0.0874, 0.1780, 0.1093}},
+    {AG, {.m = 8192, .n = 4096, .k = 8192}, {0.8326, 0.3066, 1.1323, 0.8428}},
+    {AG, {.m = 16384, .n = 8192, .k = 16384}, {6.910, 1.134, 8.217, 6.936}},
+    {AG, {.m = 8192, .n = 14336, .k = 8192}, {2.931, 0.314, 3.277, 2.979}},
+    {RS, {.m = 4096, .n = 4096, .k = 2048}, {0.0978, 0.0948, 0.1901, 0.1165}},
+    {RS, {.m = 8192, .n = 8192, .k = 4096}, {0.8692, 0.3320, 1.2018, 0.9104}},
+    {RS, {.m = 16384, .n = 16384, .k = 8192}, {7.240, 1.263, 8.265, 7.470}},
+    {RS, {.m = 8192, .n = 8192, .k = 14336}, {3.094, 0.341, 3.414, 3.084}},
+    {AR, {.m = 4096, .n = 4096, .k = 2048}, {0.0996, 0.1387, 0.2376, 0.1747}},
+    {AR, {.m = 8192, .n = 8192, .k = 4096}, {0.8416, 0.5014, 1.3462, 1.0435}},
+    {AR, {.m = 16384, .n = 16384, .k = 8192}, {7.170, 1.949, 8.832, 7.369}},
+    {AR, {.m = 8192, .n = 8192, .k = 14336}, {3.041, 0.513, 3.558, 3.163}},
 };
 
 static struct run_result result; /* too large for a stack frame's taste */
@@ -109,7 +109,7 @@ START_TEST(launch_costs_what_it_should)
 {
     struct machine m = model_machine_nvlink2();
     struct world w = {1, 2};
-    struct problem p = {4096, 2048, 4096}, tiny = {256, 256, 64};
+    struct problem p = {.m = 4096, .n = 2048, .k = 4096}, tiny = {.m = 256, .n = 256, .k = 64};
     struct timing off = {.mode = TIMING_ISOLATED}, on = {.mode = TIMING_ISOLATED, .launch = true};
     struct timing steady = {.mode = TIMING_PIPELINED, .launch = true};
     double launch = (double)m.host.launch_ps / 1e9, issue = (double)m.host.issue_ps / 1e9;
@@ -139,7 +139,10 @@ START_TEST(every_world_has_a_time)
     static const struct world worlds[] = {{1, 1}, {1, 3}, {1, 8},  {2, 1},
                                           {2, 8}, {3, 5}, {16, 8}, {128, 8}};
     static const struct problem problems[] = {
-        {1, 1, 1}, {100, 300, 77}, {8192, 512, 8192}, {16384, 16384, 2048}};
+        {.m = 1, .n = 1, .k = 1},
+        {.m = 100, .n = 300, .k = 77},
+        {.m = 8192, .n = 512, .k = 8192},
+        {.m = 16384, .n = 16384, .k = 2048}};
 
     for (int w = 0; w < COUNT(worlds); w++)
         for (int p = 0; p < COUNT(problems); p++)
@@ -174,7 +177,7 @@ START_TEST(streams_move_each_row_once)
 {
     struct world w = {4, 8};
     struct timing timing = {.mode = TIMING_ISOLATED};
-    struct problem p = {32768, 8, 65536}, q = {32768, 65536, 8};
+    struct problem p = {.m = 32768, .n = 8, .k = 65536}, q = {.m = 32768, .n = 65536, .k = 8};
     double shard = 1024.0 * 65536 * 2;
     bool nic = _i == 1;
     struct machine m = nic ? links_only(1e15, 48e9) : links_only(364e9, 1e15);
@@ -193,8 +196,9 @@ START_TEST(what_cannot_be_timed_says_so)
 {
     struct machine m = model_machine_hgx();
     struct kernel kernel = {.collective = AR};
-    struct problem huge = {UINT64_MAX, 2, 2}, slow = {1u << 22, 1u << 22, 1u << 22};
-    struct problem normal = {4096, 4096, 4096};
+    struct problem huge = {.m = UINT64_MAX, .n = 2, .k = 2};
+    struct problem slow = {.m = 1u << 22, .n = 1u << 22, .k = 1u << 22};
+    struct problem normal = {.m = 4096, .n = 4096, .k = 4096};
     struct job job = {.world = {2, 8}, .kernel = &kernel, .problem = &huge, .machine = &m};
 
     for (int which = BASELINE_NCCL; which <= BASELINE_STREAMS; which++) {
@@ -218,7 +222,7 @@ START_TEST(record_names_its_model)
 {
     struct machine m = model_machine_nvlink2();
     struct timing timing = {.mode = TIMING_ISOLATED};
-    struct problem p = {4096, 2048, 4096};
+    struct problem p = {.m = 4096, .n = 2048, .k = 4096};
 
     baseline_ms(&m, (struct world){1, 2}, AG, p, timing, BASELINE_NCCL);
     ck_assert_str_eq(result.model, "NCCL model 2.30.7, corrected; GEMM table");

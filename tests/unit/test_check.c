@@ -150,7 +150,7 @@ static struct problem same_problem(const struct problem *problem, struct world w
 
 static const struct program_ops two_buffers_ops = {.io = two_buffers_io};
 static const struct kernel two_buffers_kernel = {.global = same_problem, .reference = copy_of_a};
-static const struct problem two_buffers_problem = {2 * ROWS, COLS, COLS};
+static const struct problem two_buffers_problem = {.m = 2 * ROWS, .n = COLS, .k = COLS};
 static struct program two_buffers;
 static struct job two_buffers_job = {.program = &two_buffers,
                                      .kernel = &two_buffers_kernel,

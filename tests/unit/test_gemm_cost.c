@@ -14,12 +14,18 @@ struct row {
 /* Runs of 2 ms and more sit in the power cap, whose state moves them by 5 to 10 % between machines;
  * with half of the SMs the clock is higher. */
 static const struct row rows[] = {
-    {{4096, 4096, 4096}, 132, 0.198, 0.10},     {{8192, 8192, 8192}, 132, 1.411, 0.03},
-    {{8192, 8192, 8192}, 116, 1.576, 0.03},     {{8192, 8192, 8192}, 100, 1.852, 0.03},
-    {{8192, 8192, 8192}, 66, 2.584, 0.12},      {{16384, 8192, 4096}, 132, 1.443, 0.03},
-    {{32768, 3584, 4096}, 132, 1.259, 0.03},    {{8192, 28672, 8192}, 132, 5.705, 0.10},
-    {{16384, 16384, 16384}, 132, 12.555, 0.10}, {{2048, 8192, 8192}, 132, 0.363, 0.05},
-    {{128, 8192, 8192}, 132, 0.050, 0.05},      {{8192, 8192, 1024}, 132, 0.209, 0.05},
+    {{.m = 4096, .n = 4096, .k = 4096}, 132, 0.198, 0.10},
+    {{.m = 8192, .n = 8192, .k = 8192}, 132, 1.411, 0.03},
+    {{.m = 8192, .n = 8192, .k = 8192}, 116, 1.576, 0.03},
+    {{.m = 8192, .n = 8192, .k = 8192}, 100, 1.852, 0.03},
+    {{.m = 8192, .n = 8192, .k = 8192}, 66, 2.584, 0.12},
+    {{.m = 16384, .n = 8192, .k = 4096}, 132, 1.443, 0.03},
+    {{.m = 32768, .n = 3584, .k = 4096}, 132, 1.259, 0.03},
+    {{.m = 8192, .n = 28672, .k = 8192}, 132, 5.705, 0.10},
+    {{.m = 16384, .n = 16384, .k = 16384}, 132, 12.555, 0.10},
+    {{.m = 2048, .n = 8192, .k = 8192}, 132, 0.363, 0.05},
+    {{.m = 128, .n = 8192, .k = 8192}, 132, 0.050, 0.05},
+    {{.m = 8192, .n = 8192, .k = 1024}, 132, 0.209, 0.05},
 };
 
 START_TEST(cublas_is_met)
@@ -38,16 +44,16 @@ END_TEST
 START_TEST(edges_cost_what_they_should)
 {
     struct machine m = model_machine_h200();
-    struct problem tile = {128, 256, 64};
-    struct problem ragged = {129, 257, 65};
+    struct problem tile = {.m = 128, .n = 256, .k = 64};
+    struct problem ragged = {.m = 129, .n = 257, .k = 65};
 
-    ck_assert_uint_eq(gemm_piece_ps(&m, (struct problem){0, 256, 64}, 132, 700000), 0);
-    ck_assert_uint_eq(gemm_piece_ps(&m, (struct problem){128, 0, 64}, 132, 700000), 0);
+    ck_assert_uint_eq(gemm_piece_ps(&m, (struct problem){.m = 0, .n = 256, .k = 64}, 132, 700000), 0);
+    ck_assert_uint_eq(gemm_piece_ps(&m, (struct problem){.m = 128, .n = 0, .k = 64}, 132, 700000), 0);
     /* One wave, one step, half tiles: fixed + 0.55 of a step. */
     ck_assert_uint_eq(gemm_piece_ps(&m, tile, 132, 700000), m.gemm.fixed_ps + 385000);
     ck_assert_uint_eq(gemm_piece_ps(&m, ragged, 132, 700000), m.gemm.fixed_ps + 770000);
     ck_assert_uint_eq(gemm_piece_ps(&m, ragged, 1, 700000), 4 * (m.gemm.fixed_ps + 2 * 700000));
-    ck_assert_uint_eq(gemm_ps(&m, (struct problem){1u << 31, 1u << 31, 1u << 31}),
+    ck_assert_uint_eq(gemm_ps(&m, (struct problem){.m = 1u << 31, .n = 1u << 31, .k = 1u << 31}),
                       GEMM_TIME_MAX_PS);
 }
 END_TEST
@@ -56,9 +62,9 @@ START_TEST(long_runs_step_slower)
 {
     struct machine m = model_machine_h200();
 
-    ck_assert_uint_eq(gemm_step_ps(&m, (struct problem){128, 256, 64}, 132),
+    ck_assert_uint_eq(gemm_step_ps(&m, (struct problem){.m = 128, .n = 256, .k = 64}, 132),
                       m.gemm.steps[0].step_ps);
-    ck_assert_uint_eq(gemm_step_ps(&m, (struct problem){65536, 65536, 65536}, 132),
+    ck_assert_uint_eq(gemm_step_ps(&m, (struct problem){.m = 65536, .n = 65536, .k = 65536}, 132),
                       m.gemm.steps[m.gemm.step_count - 1].step_ps);
 }
 END_TEST

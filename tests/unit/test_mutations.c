@@ -274,7 +274,7 @@ static const char *const settings[] = {
 
 static const struct world worlds[] = {{1, 3}, {3, 1}, {3, 2}};
 
-static const struct problem problems[] = {{96, 40, 130}, {1, 40, 130}}; /* the second: empty shards */
+static const struct problem problems[] = {{.m = 96, .n = 40, .k = 130}, {.m = 1, .n = 40, .k = 130}}; /* the second: empty shards */
 
 static bool fill_params(const struct kernel *k, const char *setting, void *params)
 {

@@ -159,6 +159,27 @@ START_TEST(kernels_and_worlds_sweep)
 }
 END_TEST
 
+START_TEST(each_family_has_keys_of_its_own)
+{
+    static const char text[] =
+        "problem: {kernel: attention, seq: [64, 128], heads: seq/16, batch: 2, causal: [false, true]}\n"
+        "machine: hgx-h200-cx7\nworld: {nodes: 2, gpus_per_node: 8}\n"
+        "variants: {nccl: {}}\ncheck: {heads: 4, epochs: 2}\n";
+    char said_of[PROBLEM_TEXT_BYTES];
+    struct scenario s;
+
+    ck_assert_int_eq(parse(text, &s), ST_OK);
+    ck_assert_uint_eq(s.point_count, 4);
+    ck_assert_str_eq(problem_text(s.family, &s.points[3].problem, said_of),
+                     "seq 128 batch 2 heads 8 kv_heads 8 head_dim 128 causal true");
+    ck_assert_str_eq(problem_text(s.family, &s.check.problem, said_of),
+                     "seq 192 batch 1 heads 4 kv_heads 1 head_dim 64 causal false");
+    ck_assert(!problem_equal(s.family, &s.points[0].problem, &s.points[1].problem));
+    ck_assert(problem_equal(s.family, &s.points[1].problem, &s.points[1].problem));
+    scenario_fini(&s);
+}
+END_TEST
+
 /* ---- the record ---- */
 
 static char record[4096];
@@ -335,8 +356,18 @@ static const struct {
     {"problem: {kernel: [ag_gemm, gemm_rs], m: 4096, n: 256, k: 64}\n" M W
      "variants: {fused: {comm_sms: 4}}\n",
      "dir/s.yaml:4:20: unknown key \"variants.fused.comm_sms\" for kernel gemm_rs; expected chunk"},
+    {"problem: {kernel: [ag_gemm, attention], m: 4096, n: 256, k: 64}\n" M W V,
+     "dir/s.yaml:1:29: problem.kernel: ag_gemm and attention take different problem keys"},
+    {"problem: {kernel: attention, m: 4096}\n" M W V,
+     "dir/s.yaml:1:30: unknown key \"problem.m\"; expected kernel, seq, batch, heads, kv_heads, "
+     "head_dim, causal, dtype"},
+    {"problem: {kernel: attention, seq: 64, heads: 6, kv_heads: 4}\n" M W V,
+     "dir/s.yaml:1:35: heads = 6 is no multiple of kv_heads = 4"},
+    {"problem: {kernel: attention, seq: 64, heads: 4, head_dim: 96}\n" M W V,
+     "head_dim = 96; expected 64 or 128"},
     {"problem: {kernel: ag_gem, m: 1, n: 1, k: 1}\n" M W V,
-     "dir/s.yaml:1:19: problem.kernel: there is no kernel \"ag_gem\"; expected ag_gemm, gemm_rs; "
+     "dir/s.yaml:1:19: problem.kernel: there is no kernel \"ag_gem\"; expected ag_gemm, gemm_rs, "
+     "attention; "
      "did you mean \"ag_gemm\"?"},
     {"problem: {kernel: ag_gemm, m: 100, n: m/16, k: 1}\n" M W V,
      "dir/s.yaml:1:39: problem.n: m/16 is not whole for m = 100"},
@@ -549,6 +580,7 @@ int main(void)
     tcase_add_test(tc, check_and_backend_sections_are_read);
     tcase_add_test(tc, backend_can_be_overridden);
     tcase_add_test(tc, kernels_and_worlds_sweep);
+    tcase_add_test(tc, each_family_has_keys_of_its_own);
     tcase_add_test(tc, record_holds_every_key_in_order);
     tcase_add_test(tc, help_lists_every_section);
     tcase_add_test(tc, complaint_stands_at_its_key);

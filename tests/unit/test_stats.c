@@ -34,23 +34,23 @@ START_TEST(order_statistics)
 }
 END_TEST
 
-static const struct kernel gather = {.name = "gather", .collective = COLLECTIVE_ALL_GATHER};
-static const struct kernel scatter = {.name = "scatter", .collective = COLLECTIVE_REDUCE_SCATTER};
-static const struct kernel all_reduce = {.name = "reduce", .collective = COLLECTIVE_ALL_REDUCE};
+static const struct kernel gather = {.name = "gather", .family = &problem_gemm, .collective = COLLECTIVE_ALL_GATHER};
+static const struct kernel scatter = {.name = "scatter", .family = &problem_gemm, .collective = COLLECTIVE_REDUCE_SCATTER};
+static const struct kernel all_reduce = {.name = "reduce", .family = &problem_gemm, .collective = COLLECTIVE_ALL_REDUCE};
 
 /* 4096 x 4096 x 256 in 100 us: 8.59 GFLOP; A has 33.6 MB, C has 2.1 MB. */
 START_TEST(formulas_as_nccl_tests_define_them)
 {
-    struct problem p = {4096, 256, 4096};
+    struct problem p = {.m = 4096, .n = 256, .k = 4096};
     struct world w = {2, 8};
     uint64_t time_ps = 100 * 1000000;
 
-    ck_assert_double_eq_tol(metrics_tflops(&p, time_ps), 85.899, 0.001);
+    ck_assert_double_eq_tol(metrics_tflops(&gather, &p, w, time_ps), 85.899, 0.001);
     ck_assert_double_eq_tol(metrics_busbw(&gather, &p, w, time_ps), 335.544 * 15 / 16, 0.001);
     ck_assert_double_eq_tol(metrics_busbw(&scatter, &p, w, time_ps), 20.972 * 15 / 16, 0.001);
     ck_assert_double_eq_tol(metrics_busbw(&all_reduce, &p, w, time_ps), 2 * 20.972 * 15 / 16, 0.001);
     ck_assert_double_eq(metrics_busbw(&gather, &p, (struct world){1, 1}, time_ps), 0);
-    ck_assert_double_eq(metrics_tflops(&p, 0), 0);
+    ck_assert_double_eq(metrics_tflops(&gather, &p, w, 0), 0);
     ck_assert_double_eq(metrics_busbw(&gather, &p, w, 0), 0);
 }
 END_TEST
