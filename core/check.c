@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,27 +138,43 @@ void check_poison(const struct job *job, void *window)
 
 #define INPUT_RUN 1024 /* elements generated at a time */
 
+/* Elements of an input tensor into a buffer, by whichever generator the kernel's check has. */
+static void write_run(const struct job *job, const struct problem *global, uint64_t epoch,
+                      const struct io_slice *io, uint64_t row, uint64_t col, uint64_t count, void *base)
+{
+    const struct buffer *b = &job->program->buffers[io->buffer];
+    const struct bounded_check *bounded = job->kernel->bounded;
+    uint64_t first = (io->row + row) * b->cols + col;
+    int8_t values[INPUT_RUN];
+    float reals[INPUT_RUN];
+
+    if (!bounded) {
+        tensor_row(job->seed, epoch, io->tensor, global->k, io->tensor_row + row, io->tensor_col + col,
+                   count, values);
+        store_values(b->dtype, base, first, values, count);
+        return;
+    }
+    assert(b->dtype == DTYPE_BF16);
+    bounded->input(global, job->seed, epoch, io->tensor, io->tensor_row + row, io->tensor_col + col,
+                   count, reals);
+    for (uint64_t i = 0; i < count; i++)
+        ((uint16_t *)base)[first + i] = bf16_from_f32(reals[i]);
+}
+
 void check_write_inputs(const struct job *job, uint32_t rank, uint64_t epoch, void *window)
 {
     struct io_slice io[PROGRAM_IO_MAX];
     uint32_t count = program_io(job->program, rank, io);
-    uint64_t depth = job->kernel->global(job->problem, job->program->world).k;
-    int8_t values[INPUT_RUN];
+    struct problem global = job->kernel->global(job->problem, job->program->world);
 
     for (uint32_t s = 0; s < count; s++) {
-        const struct buffer *b = &job->program->buffers[io[s].buffer];
         void *base = buffer_copy(job, io[s].buffer, epoch, window);
 
         if (io[s].role != IO_INPUT)
             continue;
         for (uint64_t i = 0; i < io[s].rows; i++)
-            for (uint64_t j = 0; j < io[s].cols; j += INPUT_RUN) {
-                uint64_t run = min_u64(INPUT_RUN, io[s].cols - j);
-
-                tensor_row(job->seed, epoch, io[s].tensor, depth, io[s].tensor_row + i,
-                           io[s].tensor_col + j, run, values);
-                store_values(b->dtype, base, (io[s].row + i) * b->cols + j, values, run);
-            }
+            for (uint64_t j = 0; j < io[s].cols; j += INPUT_RUN)
+                write_run(job, &global, epoch, &io[s], i, j, min_u64(INPUT_RUN, io[s].cols - j), base);
     }
 }
 
@@ -217,7 +234,7 @@ static struct slot *slot_lock(const struct block_key *key)
 
 /* The block, and the reference's own lists: the non-zero elements of B[cols, k] at 8 bytes each
  * (10, as their number varies), and k run heads. */
-static bool slice_bytes(const struct io_slice *io, uint64_t depth, uint64_t *out)
+static bool exact_bytes(const struct io_slice *io, uint64_t depth, uint64_t *out)
 {
     uint64_t values, b, nonzeros;
 
@@ -229,11 +246,20 @@ static bool slice_bytes(const struct io_slice *io, uint64_t depth, uint64_t *out
            !__builtin_add_overflow(*out, (depth + io->cols) * 16, out);
 }
 
+static bool slice_bytes(const struct job *job, const struct io_slice *io, uint64_t *out)
+{
+    struct problem global = job->kernel->global(job->problem, job->program->world);
+
+    if (!job->kernel->bounded)
+        return exact_bytes(io, global.k, out);
+    return !__builtin_mul_overflow(io->rows, io->cols * sizeof(struct expected), out) &&
+           !__builtin_add_overflow(*out, job->kernel->bounded->memory_bytes(&global), out);
+}
+
 uint64_t check_memory_bytes(const struct job *job)
 {
     struct io_slice io[PROGRAM_IO_MAX];
     uint32_t ranks = world_ranks(job->program->world);
-    uint64_t depth = job->kernel->global(job->problem, job->program->world).k;
     uint64_t largest = 0, bytes;
 
     for (uint32_t rank = 0; rank < ranks; rank++) {
@@ -242,7 +268,7 @@ uint64_t check_memory_bytes(const struct job *job)
         for (uint32_t s = 0; s < count; s++) {
             if (io[s].role != IO_OUTPUT)
                 continue;
-            if (!slice_bytes(&io[s], depth, &bytes))
+            if (!slice_bytes(job, &io[s], &bytes))
                 return UINT64_MAX;
             largest = max_u64(largest, bytes);
         }
@@ -254,7 +280,7 @@ uint64_t check_memory_bytes(const struct job *job)
 
 static void describe_wrong(const struct buffer *b, uint32_t rank, uint64_t epoch,
                            const struct io_slice *io, uint64_t i, uint64_t j, uint32_t got,
-                           int want, struct check_report *report)
+                           const char *want, struct check_report *report)
 {
     char text[40];
 
@@ -264,7 +290,7 @@ static void describe_wrong(const struct buffer *b, uint32_t rank, uint64_t epoch
         snprintf(text, sizeof text, "is %g", f32_from_bits(got));
     snprintf(report->first, sizeof report->first,
              "rank %" PRIu32 ", epoch %" PRIu64 ": %s[%" PRIu64 ", %" PRIu64
-             "] %s and should be %d",
+             "] %s and should be %s",
              rank, epoch, b->name, io->row + i, j, text, want);
 }
 
@@ -281,10 +307,58 @@ static void check_slice(const struct job *job, uint32_t rank, uint64_t epoch,
 
             if (got == f32_bits((float)value)) /* exact in bf16 too: |value| <= 256 */
                 continue;
-            if (report->wrong++ == 0)
-                describe_wrong(b, rank, epoch, io, i, j, got, value, report);
+            if (report->wrong++ == 0) {
+                char text[16];
+
+                snprintf(text, sizeof text, "%d", value);
+                describe_wrong(b, rank, epoch, io, i, j, got, text, report);
+            }
         }
     report->checked += io->rows * io->cols;
+}
+
+static void check_slice_within_bounds(const struct job *job, uint32_t rank, uint64_t epoch,
+                                      const struct io_slice *io, const void *base,
+                                      struct check_report *report)
+{
+    const struct buffer *b = &job->program->buffers[io->buffer];
+    struct problem global = job->kernel->global(job->problem, job->program->world);
+    struct expected *want = malloc(io->rows * io->cols * sizeof *want);
+
+    assert(want); /* promised by check_memory_bytes() */
+    job->kernel->bounded->expected(&global, job->seed, epoch, io->tensor_row, io->rows, io->tensor_col,
+                                   io->cols, want);
+    for (uint64_t i = 0; i < io->rows; i++)
+        for (uint64_t j = 0; j < io->cols; j++) {
+            const struct expected *e = &want[i * io->cols + j];
+            uint32_t got = element_bits(b->dtype, base, (io->row + i) * b->cols + j);
+
+            if (fabsf(f32_from_bits(got) - e->value) <= e->tolerance)
+                continue;
+            if (report->wrong++ == 0) {
+                char text[64];
+
+                snprintf(text, sizeof text, "%g, give or take %g", e->value, e->tolerance);
+                describe_wrong(b, rank, epoch, io, i, j, got, text, report);
+            }
+        }
+    report->checked += io->rows * io->cols;
+    free(want);
+}
+
+static void check_slice_exactly(const struct job *job, uint32_t rank, struct block_key *key,
+                                const struct io_slice *io, const void *base,
+                                struct check_report *report)
+{
+    struct slot *slot;
+
+    key->row = io->tensor_row;
+    key->rows = io->rows;
+    key->col = io->tensor_col;
+    key->cols = io->cols;
+    slot = slot_lock(key);
+    check_slice(job, rank, key->epoch, io, slot->values, base, report);
+    pthread_mutex_unlock(&slot->lock);
 }
 
 void check_outputs(const struct job *job, uint32_t rank, uint64_t epoch, void *window,
@@ -305,14 +379,10 @@ void check_outputs(const struct job *job, uint32_t rank, uint64_t epoch, void *w
 
         if (io[s].role != IO_OUTPUT || io[s].rows == 0 || io[s].cols == 0)
             continue;
-        key.row = io[s].tensor_row;
-        key.rows = io[s].rows;
-        key.col = io[s].tensor_col;
-        key.cols = io[s].cols;
-        struct slot *slot = slot_lock(&key);
-
-        check_slice(job, rank, epoch, &io[s], slot->values, base, report);
-        pthread_mutex_unlock(&slot->lock);
+        if (job->kernel->bounded)
+            check_slice_within_bounds(job, rank, epoch, &io[s], base, report);
+        else
+            check_slice_exactly(job, rank, &key, &io[s], base, report);
         for (uint64_t i = 0; i < io[s].rows; i++)
             poison(b->dtype, base + (io[s].row + i) * b->cols * dtype_bytes(b->dtype), io[s].cols);
     }

@@ -1,4 +1,7 @@
-/* Exact checks.  Inputs are sparse +-1 with a density that keeps every sum, partial or final, in
+/* Checks of real data.  A kernel says how its results are checked: within a bound (struct bounded_check), or
+ * exactly.
+ *
+ * Exact checks: inputs are sparse +-1 with a density that keeps every sum, partial or final, in
  * any order, an integer of magnitude <= 256: every f32 accumulation and every bf16 rounding point
  * is then exact and results compare bit for bit, however the work was split.
  *
@@ -12,7 +15,8 @@
 #include "core/backend.h"
 #include "core/program.h"
 
-enum { TENSOR_A, TENSOR_B, TENSOR_C };
+/* Global tensors: of GEMMs; of attention (core/attention.h). */
+enum { TENSOR_A, TENSOR_B, TENSOR_C, TENSOR_Q, TENSOR_KV, TENSOR_O };
 
 /* Element (row, col) of tensor A[m, k] or B[n, k]: -1, 0 or 1.  `depth` is the global reduction
  * length (k of kernel->global()), from which the density follows. */

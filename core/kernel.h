@@ -24,6 +24,21 @@ struct complaint {
 enum status complain(struct complaint *c, const char *key, const char *format, ...)
     __attribute__((format(printf, 3, 4))); /* fills *c, returns ST_INPUT */
 
+/* How results are checked that rounding makes inexact: each element against a value and a bound. */
+struct expected {
+    float value, tolerance; /* right: |element - value| <= tolerance, which a NaN is not */
+};
+
+struct bounded_check {
+    /* Elements (row, col) to (row, col + count - 1) of an input tensor, exact in bf16. */
+    void (*input)(const struct problem *global, uint64_t seed, uint64_t epoch, uint32_t tensor,
+                  uint64_t row, uint64_t col, uint64_t count, float *out);
+    /* Elements [row .. row + rows, col .. col + cols] of the result, row-major, by the obvious serial loop. */
+    void (*expected)(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
+                     uint64_t rows, uint64_t col, uint64_t cols, struct expected *out);
+    uint64_t (*memory_bytes)(const struct problem *global); /* that expected() allocates */
+};
+
 struct kernel {
     const char *name;  /* as scenarios write it */
     const char *title; /* one line for `list` */
@@ -40,13 +55,16 @@ struct kernel {
                         const struct machine *machine, enum form form, const void *params,
                         struct program *p, struct complaint *c);
 
-    /* The global GEMM of which every rank's inputs and outputs are slices: C[m, n] = A[m, k] x B[n, k]^T */
+    /* The global problem of which every rank's inputs and outputs are slices: C[m, n] = A[m, k] x B[n, k]^T, or
+     * attention with its stripes (core/attention.h) */
     struct problem (*global)(const struct problem *problem, struct world world);
 
     /* Expected C[row .. row + rows, col .. col + cols] of that GEMM in `epoch`, row-major, by the obvious
      * serial loop.  Asserts that no sum of the chosen inputs can leave +-256. */
     void (*reference)(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
                       uint64_t rows, uint64_t col, uint64_t cols, int16_t *out);
+
+    const struct bounded_check *bounded; /* in the place of `reference` and its inputs; NULL: exact */
 };
 
 #endif

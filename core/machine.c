@@ -37,6 +37,19 @@ const struct option machine_options[] = {
     ROW("gemm.fixed", TIME, gemm.fixed_ps, TIME_RANGE,
         .help = "per tile: prologue and the part of the epilogue that nothing hides"),
 
+    ROW("attention.tile_queries", COUNT, attention.tile_queries, .initial = "128", .min = 8,
+        .max = 4096, .help = "queries of a tile"),
+    ROW("attention.step_keys", COUNT, attention.step_keys, .initial = "128", .min = 8, .max = 4096,
+        .help = "keys of one step"),
+    ROW("attention.fixed", TIME, attention.fixed_ps, TIME_RANGE, .initial = "1.1us",
+        .help = "per task: prologue and the part of the epilogue that nothing hides"),
+    ROW("attention.carry", TIME, attention.carry_ps, TIME_RANGE, .initial = "2.7us",
+        .help = "more for a task that takes up the result of an earlier one"),
+    ROW("attention.step_64", TIME, attention.step_64_ps, TIME_RANGE, .initial = "1.106us",
+        .help = "one step at head dimension 64; defaults are an H200's"),
+    ROW("attention.step_128", TIME, attention.step_128_ps, TIME_RANGE, .initial = "1.66us",
+        .help = "one step at head dimension 128"),
+
     ROW("copy.push_rate", RATE, copy.push_rate, RATE_NEEDED, .help = "one CTA, storing to a peer"),
     ROW("copy.pull_rate", RATE, copy.pull_rate, RATE_NEEDED,
         .help = "one CTA, loading from a peer"),
@@ -236,6 +249,15 @@ static uint64_t interpolate(const struct step_cost *a, const struct step_cost *b
     __int128 width = (__int128)b->duration_ps - (__int128)a->duration_ps;
 
     return (uint64_t)((__int128)a->step_ps + rise * (__int128)(x - a->duration_ps) / width);
+}
+
+uint64_t machine_attention_step_ps(const struct machine *m, uint64_t head_dim)
+{
+    int64_t low = (int64_t)m->attention.step_64_ps, high = (int64_t)m->attention.step_128_ps;
+
+    if (head_dim <= 64)
+        return (uint64_t)low;
+    return (uint64_t)(low + (high - low) * (int64_t)(min_u64(head_dim, 128) - 64) / 64);
 }
 
 uint64_t machine_gemm_step_ps(const struct machine *m, uint64_t duration_ps)

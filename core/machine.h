@@ -47,6 +47,13 @@ struct machine {
         struct step_cost steps[MACHINE_TABLE_MAX]; /* rising duration */
     } gemm;
 
+    struct { /* one SM's attention on a tile of queries, in steps of step_keys keys, per head dimension */
+        uint64_t tile_queries, step_keys;
+        uint64_t fixed_ps;  /* per task: prologue and epilogue that nothing hides */
+        uint64_t carry_ps;  /* more where a task takes up an earlier one's result and leaves its own */
+        uint64_t step_64_ps, step_128_ps;
+    } attention;
+
     struct { /* one CTA that copies through the bulk engine; a copy costs fixed + bytes / rate */
         double   push_rate, pull_rate;
         uint64_t drained_ps;   /* fixed part when the next task has to wait for this one */
@@ -131,6 +138,9 @@ enum status machine_write(const struct machine *m, const char *origin, const cha
 
 /* ST_INPUT with a reason when the machine cannot hold `w`. */
 enum status machine_holds(const struct machine *m, struct world w, char *why, size_t why_bytes);
+
+/* Time of one step of attention at that head dimension, which lies from 64 to 128. */
+uint64_t machine_attention_step_ps(const struct machine *m, uint64_t head_dim);
 
 /* Time of one k step in a GEMM that keeps all SMs busy for about duration_ps. */
 uint64_t machine_gemm_step_ps(const struct machine *m, uint64_t duration_ps);

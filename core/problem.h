@@ -19,6 +19,7 @@ struct attention_problem {
     uint64_t seq; /* positions, over all ranks; queries and keys are the same positions */
     uint64_t batch, heads, kv_heads, head_dim;
     bool     causal; /* a query sees the keys up to its own position */
+    uint64_t stripes; /* no key: what kernel->global() cuts the sequence into, see core/attention.h */
 };
 
 /* Members that are not of the kernel's family are 0. */

@@ -128,11 +128,26 @@ void program_step(const struct program *p, uint32_t rank, const struct task *t, 
         memset(&s, 0, sizeof s);
         p->ops->segment(p, rank, t->segment_table, (t->segment_first + step) % size, &s);
     }
+    if (t->op == OP_ATTENTION && t->attention.causal) {
+        uint64_t end = t->attention.position + t->m; /* behind the last query */
+
+        s.k = s.position >= end ? 0 : min_u64(s.k, end - s.position);
+    }
     *a_out = t->a;
     *b_out = t->b;
     a_out->offset += s.a_offset;
     b_out->offset += s.b_offset;
     *out = s;
+}
+
+struct extent step_extent_a(const struct task *t, const struct segment *s)
+{
+    return t->op == OP_ATTENTION ? (struct extent){s->k, t->n} : (struct extent){t->m, s->k};
+}
+
+struct extent step_extent_b(const struct task *t, const struct segment *s)
+{
+    return t->op == OP_ATTENTION ? (struct extent){s->k, t->n} : (struct extent){t->n, s->k};
 }
 
 uint64_t program_wait_target(const struct program *p, uint32_t rank, const struct wait *w, uint32_t i,
@@ -223,6 +238,7 @@ const char *op_name(enum op op)
 {
     static const char *const names[] = {
         [OP_NOP] = "nop", [OP_GEMM] = "gemm", [OP_COPY] = "copy", [OP_REDUCE] = "reduce", [OP_PUT] = "put",
+        [OP_ATTENTION] = "attention",
     };
 
     return names[op];

@@ -77,11 +77,13 @@ struct signal {
     uint64_t add;
 };
 
-/* One stretch of a GEMM's k loop: a task walks `segment_count` segments of a table from
- * `segment_first` on, wrapping at the table's end, and reads segment s only once its wait is met. */
+/* One stretch of a main loop, over k of a GEMM or over the keys of an attention: a task walks
+ * `segment_count` segments of a table from `segment_first` on, wrapping at the table's end, and reads
+ * segment s only once its wait is met. */
 struct segment {
-    uint64_t    k; /* steps of the reduction in this segment, in elements */
+    uint64_t    k; /* steps of the reduction in this segment, in elements; ATTENTION: keys */
     uint64_t    a_offset, b_offset; /* added to the task's operand offsets */
+    uint64_t    position; /* ATTENTION: of the segment's first key in the sequence */
     struct wait wait;
 };
 
@@ -91,13 +93,38 @@ enum op {
     OP_COPY,   /* out[m, n] = a[m, n] */
     OP_REDUCE, /* out[m, n] = sum of the addends, f32 in index order, one rounding at the store */
     OP_PUT,    /* m x n elements, contiguous, to the one target on another node */
+    OP_ATTENTION, /* out[m, n] = softmax(q[m, n] x keys[k, n]^T / sqrt(n)) x values[k, n] */
 };
+
+/* Whether the op has a main loop: segment tables, late waits, and addends that are read late. */
+static inline bool op_walks(enum op op)
+{
+    return op == OP_GEMM || op == OP_ATTENTION;
+}
 
 #define TASK_TARGETS_MAX 2
 #define TASK_WAITS_MAX   4
 #define TASK_SIGNALS_MAX 2
 
 #define NO_TABLE UINT32_MAX
+
+/* The rest of an ATTENTION task, which attends from m queries of one head, n elements each, to the keys
+ * at `a` and the values at `b`, in f32: scores, their running maximum and sum, and the running result, one
+ * rounding at the store.  A backend may round the weights to bf16 before they meet the values.
+ *
+ * With `causal` a query sees the keys up to its own position, and program_step() cuts a segment behind the
+ * last query's.  A task without any key it sees gives 0 and a log-sum-exp of minus infinity.
+ *
+ * Tasks may share the keys of one result: the first leaves its result and `lse` in f32, each next one takes
+ * up what the one before left (addend_count 1: the result so far at `addend`, and lse) and merges its own
+ * share into it.  A result may overwrite the addend it was made from. */
+struct attention {
+    struct operand q;
+    uint64_t       position; /* of the first query in the sequence; the others follow it */
+    bool           causal;
+    bool           leaves;   /* writes lse, for a next task */
+    struct operand lse;      /* f32 [m, 1]: logarithm of the sum of exp(score) over the keys so far */
+};
 
 /* One tile's worth of work.
  *
@@ -110,15 +137,17 @@ struct task {
     enum op        op;
     uint64_t       m, n, k;
     struct operand a, b;
-    uint32_t       segment_table; /* GEMM only; NO_TABLE: one segment of k without a wait */
+    uint32_t       segment_table; /* main loops only; NO_TABLE: one segment of k without a wait */
     uint32_t       segment_first, segment_count;
 
     struct operand out[TASK_TARGETS_MAX]; /* the same result to each */
     uint32_t       out_count;
 
-    struct operand addend;        /* GEMM: tiles added in f32, in index order; REDUCE: the sources */
+    struct operand addend;        /* GEMM: tiles added in f32, in index order; REDUCE: the sources;
+                                     ATTENTION: at most one, the result so far */
     uint64_t       addend_stride; /* elements between the starts of two addends */
     uint32_t       addend_count;
+    struct attention attention;   /* ATTENTION only */
 
     struct wait    waits[TASK_WAITS_MAX];
     uint32_t       wait_count;
@@ -161,7 +190,7 @@ struct io_slice {
 #define PROGRAM_FLAG_GROUPS_MAX 12
 #define PROGRAM_QUEUES_MAX      10
 #define PROGRAM_CREWS_MAX       6
-#define PROGRAM_IO_MAX          4
+#define PROGRAM_IO_MAX          8
 
 struct program;
 
@@ -223,11 +252,18 @@ void     program_task(const struct program *p, uint32_t rank, uint32_t queue, ui
 uint64_t program_flag_total(const struct program *p, uint32_t rank, uint32_t flag);
 uint32_t program_io(const struct program *p, uint32_t rank, struct io_slice out[PROGRAM_IO_MAX]);
 
-/* Number of segments a GEMM task walks (1 without a table), and its `step`th with absolute operands:
- * a and b point at the segment's data. */
+/* Number of segments a task walks (1 without a table), and its `step`th with absolute operands: a and b
+ * point at the segment's data.  Of an ATTENTION's segment only the keys that some query sees are left. */
 uint32_t program_step_count(const struct task *t);
 void     program_step(const struct program *p, uint32_t rank, const struct task *t, uint32_t step,
                       struct segment *out, struct operand *a_out, struct operand *b_out);
+
+/* Extents of a step's operands: GEMM a[m, k], b[n, k]; ATTENTION a[k, n], b[k, n]. */
+struct extent {
+    uint64_t rows, cols;
+};
+struct extent step_extent_a(const struct task *t, const struct segment *s);
+struct extent step_extent_b(const struct task *t, const struct segment *s);
 
 /* The counter value at which `w` is satisfied for flag w->flag + i in `epoch`; 0: at once. */
 uint64_t program_wait_target(const struct program *p, uint32_t rank, const struct wait *w, uint32_t i,

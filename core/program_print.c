@@ -166,6 +166,32 @@ static void add_gemm(struct text *x, const struct program *p, uint32_t rank, con
     add_steps(x, p, rank, t);
 }
 
+/* "Q[0..127, 0..127] at 512 x KV[...], KV[...] causal", with where the task takes up and leaves its state. */
+static void add_attention(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
+{
+    const struct attention *at = &t->attention;
+    struct operand keys = t->a, values = t->b;
+    struct segment g = {.k = t->k};
+
+    if (program_step_count(t) > 0)
+        program_step(p, rank, t, 0, &g, &keys, &values); /* the first step stands for the walk */
+    add(x, " ");
+    add_operand(x, p, rank, &at->q, t->m, t->n);
+    add(x, " at %" PRIu64 "%s x ", at->position, at->causal ? " causal" : "");
+    add_operand(x, p, rank, &keys, g.k, t->n);
+    add(x, ", ");
+    add_operand(x, p, rank, &values, g.k, t->n);
+    add_steps(x, p, rank, t);
+    if (t->addend_count) {
+        add(x, " takes up ");
+        add_operand(x, p, rank, &t->addend, t->m, t->n);
+    }
+    if (t->addend_count || at->leaves) {
+        add(x, "%s", at->leaves ? " leaves " : " and ");
+        add_operand(x, p, rank, &at->lse, t->m, 1);
+    }
+}
+
 static void add_work(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
 {
     if (t->op == OP_NOP)
@@ -175,6 +201,10 @@ static void add_work(struct text *x, const struct program *p, uint32_t rank, con
         return;
     }
     add_results(x, p, rank, t);
+    if (t->op == OP_ATTENTION) {
+        add_attention(x, p, rank, t);
+        return;
+    }
     if (t->op == OP_GEMM) {
         add_gemm(x, p, rank, t);
     } else if (t->op != OP_REDUCE) {

@@ -103,18 +103,26 @@ static void emit_access(const struct verifier *v, const struct operand *o, uint6
 static void each_read(const struct verifier *v, uint32_t rank, const struct task *t,
                       verify_access_fn *fn, void *arg)
 {
-    uint32_t addends_until = t->op == OP_GEMM ? VERIFY_RESULT : VERIFY_ENTRY;
+    uint32_t addends_until = op_walks(t->op) ? VERIFY_RESULT : VERIFY_ENTRY;
+    const struct attention *at = &t->attention;
 
+    if (t->op == OP_ATTENTION)
+        emit_access(v, &at->q, t->m, t->n, at->q.rank, VERIFY_ENTRY, false, fn, arg);
+    if (t->op == OP_ATTENTION && t->addend_count)
+        emit_access(v, &at->lse, t->m, 1, at->lse.rank, VERIFY_RESULT, false, fn, arg);
     if (t->op == OP_COPY || t->op == OP_PUT)
         emit_access(v, &t->a, t->m, t->n, t->a.rank, VERIFY_ENTRY, false, fn, arg);
-    for (uint32_t s = 0; t->op == OP_GEMM && s < program_step_count(t); s++) {
+    for (uint32_t s = 0; op_walks(t->op) && s < program_step_count(t); s++) {
         struct segment segment;
         struct operand a, b;
+        struct extent ea, eb;
         uint32_t until = t->segment_table == NO_TABLE ? VERIFY_ENTRY : VERIFY_STEP(s);
 
         program_step(v->p, rank, t, s, &segment, &a, &b);
-        emit_access(v, &a, t->m, segment.k, a.rank, until, false, fn, arg);
-        emit_access(v, &b, t->n, segment.k, b.rank, until, false, fn, arg);
+        ea = step_extent_a(t, &segment);
+        eb = step_extent_b(t, &segment);
+        emit_access(v, &a, ea.rows, ea.cols, a.rank, until, false, fn, arg);
+        emit_access(v, &b, eb.rows, eb.cols, b.rank, until, false, fn, arg);
     }
     for (uint32_t i = 0; i < t->addend_count; i++) {
         struct operand o = t->addend;
@@ -127,9 +135,11 @@ static void each_read(const struct verifier *v, uint32_t rank, const struct task
 void verify_each_access(const struct verifier *v, uint32_t rank, const struct task *t,
                         verify_access_fn *fn, void *arg)
 {
-    uint32_t until = t->op == OP_GEMM ? VERIFY_RESULT : VERIFY_ENTRY;
+    uint32_t until = op_walks(t->op) ? VERIFY_RESULT : VERIFY_ENTRY;
 
     each_read(v, rank, t, fn, arg);
+    if (t->op == OP_ATTENTION && t->attention.leaves)
+        emit_access(v, &t->attention.lse, t->m, 1, t->attention.lse.rank, until, true, fn, arg);
     for (uint32_t i = 0; i < t->out_count; i++) {
         const struct operand *o = &t->out[i];
         uint32_t first, count = program_target_ranks(v->p, rank, o->rank, &first);

@@ -92,17 +92,33 @@ static void check_source(struct verifier *v, struct task_place at, const struct 
         fail_task(v, "bounds", at, "a source lies on another node");
 }
 
+static void check_attention(struct verifier *v, struct task_place at, const struct task *t)
+{
+    const struct attention *a = &t->attention;
+
+    check_source(v, at, &a->q, t->m, t->n);
+    if (t->addend_count || a->leaves)
+        check_source(v, at, &a->lse, t->m, 1);
+    if (t->addend_count > 1)
+        fail_task(v, "bounds", at, "an attention takes up one result so far, not several");
+}
+
 static void check_sources(struct verifier *v, struct task_place at, const struct task *t)
 {
     if (t->op == OP_COPY || t->op == OP_PUT)
         check_source(v, at, &t->a, t->m, t->n);
-    for (uint32_t s = 0; t->op == OP_GEMM && s < program_step_count(t); s++) {
+    if (t->op == OP_ATTENTION)
+        check_attention(v, at, t);
+    for (uint32_t s = 0; op_walks(t->op) && s < program_step_count(t); s++) {
         struct segment segment;
         struct operand a, b;
+        struct extent ea, eb;
 
         program_step(v->p, at.rank, t, s, &segment, &a, &b);
-        check_source(v, at, &a, t->m, segment.k);
-        check_source(v, at, &b, t->n, segment.k);
+        ea = step_extent_a(t, &segment);
+        eb = step_extent_b(t, &segment);
+        check_source(v, at, &a, ea.rows, ea.cols);
+        check_source(v, at, &b, eb.rows, eb.cols);
     }
     for (uint32_t i = 0; i < t->addend_count; i++) {
         struct operand o = t->addend;
@@ -173,8 +189,8 @@ static void check_waits(struct verifier *v, struct task_place at, const struct t
     bool late = t->segment_table != NO_TABLE;
 
     for (uint32_t i = 0; i < t->wait_count; i++) {
-        if (t->waits[i].phase == WAIT_LATE && t->op != OP_GEMM)
-            fail_task(v, "flags", at, "late waits are for gemm: other ops have no main loop");
+        if (t->waits[i].phase == WAIT_LATE && !op_walks(t->op))
+            fail_task(v, "flags", at, "late waits are for gemm and attention: others have no main loop");
         late |= t->waits[i].phase == WAIT_LATE;
     }
     verify_each_wait(v, at.rank, t, VERIFY_RESULT, check_wait, &c);

@@ -10,13 +10,7 @@
 #include <string.h>
 
 #include "core/check.h"
-#include "core/verify_state.h"
-
-struct symbol {
-    uint32_t tensor;        /* TENSOR_A, TENSOR_B; TENSOR_C for sums of products */
-    uint64_t row, col;      /* tensor element at row 0, column 0 of the buffer, modulo 2^64 */
-    uint64_t sum;           /* TENSOR_C: of contributions */
-};
+#include "core/verify_coverage.h"
 
 struct patch { /* a rectangle of a buffer that holds one symbol */
     uint64_t      row, rows, col, cols;
@@ -45,7 +39,7 @@ struct tracing {
     bool                  out_of_memory;
 };
 
-static uint64_t contribution(uint64_t k)
+uint64_t verify_contribution(uint64_t k)
 {
     k += 0x9e3779b97f4a7c15u;
     k = (k ^ (k >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -73,6 +67,22 @@ static bool canvas_add(struct canvas *c, uint64_t band, const struct patch *p)
     }
     b->patches[b->count++] = *p;
     return true;
+}
+
+static bool same_place(const struct patch *a, const struct patch *b)
+{
+    return a->row == b->row && a->rows == b->rows && a->col == b->col && a->cols == b->cols;
+}
+
+/* A result takes the place of the addend that it was made from. */
+static void replace(struct tracing *x, uint32_t rank, uint32_t buffer, const struct patch *p)
+{
+    struct canvas *c = canvas_of(x, rank, buffer);
+
+    for (uint64_t band = p->row / BAND_ROWS; band <= (p->row + p->rows - 1) / BAND_ROWS; band++)
+        for (uint32_t i = 0; i < c->bands[band].count; i++)
+            if (same_place(&c->bands[band].patches[i], p))
+                c->bands[band].patches[i] = c->bands[band].patches[--c->bands[band].count];
 }
 
 /* Stores a symbol; fails when something already stands there in this epoch. */
@@ -140,15 +150,24 @@ static uint64_t operand_col(const struct tracing *x, const struct operand *o)
     return o->offset % x->v->p->buffers[o->buffer].cols;
 }
 
-/* The tensor element at the operand's first element. */
-static bool look_operand(const struct tracing *x, const struct operand *o, uint64_t rows, uint64_t cols,
-                         struct symbol *out)
+bool verify_look(const struct tracing *x, const struct operand *o, uint64_t rows, uint64_t cols,
+                 struct symbol *out)
 {
     if (!look(x, o->rank, o->buffer, operand_row(x, o), rows, operand_col(x, o), cols, out))
         return false;
     out->row += operand_row(x, o);
     out->col += operand_col(x, o);
     return true;
+}
+
+const struct problem *verify_global(const struct tracing *x)
+{
+    return x->global;
+}
+
+const struct program *verify_traced(const struct tracing *x)
+{
+    return x->v->p;
 }
 
 /* One step of a GEMM: A[row, k] x B[col, k] gives C[row, col] with the products of k. */
@@ -162,7 +181,7 @@ static bool multiply(const struct tracing *x, uint32_t rank, const struct task *
     program_step(x->v->p, rank, t, step, &segment, &a, &b);
     if (segment.k == 0)
         return true;
-    if (!look_operand(x, &a, t->m, segment.k, &sa) || !look_operand(x, &b, t->n, segment.k, &sb) ||
+    if (!verify_look(x, &a, t->m, segment.k, &sa) || !verify_look(x, &b, t->n, segment.k, &sb) ||
         sa.tensor != TENSOR_A || sb.tensor != TENSOR_B || sa.col != sb.col)
         return false;
     if (sum->tensor == TENSOR_C && (sum->row != sa.row || sum->col != sb.row))
@@ -170,7 +189,7 @@ static bool multiply(const struct tracing *x, uint32_t rank, const struct task *
     sum->tensor = TENSOR_C;
     sum->row = sa.row;
     sum->col = sb.row;
-    sum->sum += contribution(sa.col + segment.k) - contribution(sa.col);
+    sum->sum += verify_contribution(sa.col + segment.k) - verify_contribution(sa.col);
     return true;
 }
 
@@ -181,7 +200,7 @@ static bool add(const struct tracing *x, const struct task *t, struct symbol *su
         struct symbol s = {0};
 
         o.offset += i * t->addend_stride;
-        if (!look_operand(x, &o, t->m, t->n, &s) || s.tensor != TENSOR_C)
+        if (!verify_look(x, &o, t->m, t->n, &s) || s.tensor != TENSOR_C)
             return false;
         if (sum->tensor == TENSOR_C && (sum->row != s.row || sum->col != s.col))
             return false;
@@ -199,24 +218,36 @@ static bool result_of(const struct tracing *x, uint32_t rank, const struct task 
     memset(out, 0, sizeof *out);
     out->tensor = UINT32_MAX;
     if (t->op == OP_COPY)
-        return look_operand(x, &t->a, t->m, t->n, out);
+        return verify_look(x, &t->a, t->m, t->n, out);
+    if (t->op == OP_ATTENTION)
+        return verify_attention_result(x, rank, t, out);
     for (uint32_t s = 0; t->op == OP_GEMM && s < program_step_count(t); s++)
         if (!multiply(x, rank, t, s, out))
             return false;
     return add(x, t, out);
 }
 
+static bool replaces(const struct operand *o, const struct operand *addend, uint32_t rank)
+{
+    return addend->rank == rank && addend->buffer == o->buffer && addend->offset == o->offset;
+}
+
+/* `addend`: what the task took up, NULL for none. */
 static void store_symbol(struct tracing *x, struct task_place at, const struct task *t,
-                         const struct operand *o, struct symbol symbol)
+                         const struct operand *o, uint64_t cols, const struct operand *addend,
+                         struct symbol symbol)
 {
     uint32_t first, count = program_target_ranks(x->v->p, at.rank, o->rank, &first);
-    struct patch p = {operand_row(x, o), t->m, operand_col(x, o), t->n, symbol};
+    struct patch p = {operand_row(x, o), t->m, operand_col(x, o), cols, symbol};
 
     p.symbol.row -= p.row;
     p.symbol.col -= p.col;
-    for (uint32_t r = first; r < first + count; r++)
+    for (uint32_t r = first; r < first + count; r++) {
+        if (addend && replaces(o, addend, r))
+            replace(x, r, o->buffer, &p);
         if (t->op != OP_COPY || t->a.rank != r || t->a.buffer != o->buffer || t->a.offset != o->offset)
             paint(x, r, o->buffer, &p, &at);
+    }
 }
 
 /* A put carries whole rows of patches, gaps of edge tiles included. */
@@ -245,6 +276,7 @@ static void carry(struct tracing *x, struct task_place at, const struct task *t)
 
 static void trace_task(struct tracing *x, struct task_place at, const struct task *t)
 {
+    bool took_up = t->op == OP_ATTENTION && t->addend_count > 0;
     char text[VERIFY_TASK_TEXT_BYTES];
     struct symbol result;
 
@@ -260,7 +292,9 @@ static void trace_task(struct tracing *x, struct task_place at, const struct tas
         return;
     }
     for (uint32_t i = 0; i < t->out_count; i++)
-        store_symbol(x, at, t, &t->out[i], result);
+        store_symbol(x, at, t, &t->out[i], t->n, took_up ? &t->addend : NULL, result);
+    if (t->op == OP_ATTENTION && t->attention.leaves)
+        store_symbol(x, at, t, &t->attention.lse, 1, took_up ? &t->attention.lse : NULL, result);
 }
 
 /* ---- one epoch in an order in which waits are met ---- */
@@ -341,27 +375,45 @@ static void paint_inputs(struct tracing *x, uint32_t rank)
     }
 }
 
+/* What a patch of an output slice must hold: all contributions. */
+static bool whole_sum(const struct tracing *x, const struct io_slice *io, const struct patch *p,
+                      uint64_t *sum_out)
+{
+    if (io->tensor == TENSOR_O)
+        return verify_attention_whole(x->global, io->tensor_row + p->row - io->row, p->rows, sum_out);
+    *sum_out = verify_contribution(x->global->k) - verify_contribution(0);
+    return io->tensor == TENSOR_C;
+}
+
+static bool in_slice(const struct io_slice *io, const struct patch *p)
+{
+    return p->row >= io->row && p->row < io->row + io->rows;
+}
+
 static void check_output(struct tracing *x, uint32_t rank, const struct io_slice *io)
 {
     const char *name = x->v->p->buffers[io->buffer].name;
-    uint64_t whole = contribution(x->global->k) - contribution(0), covered = 0;
     const struct canvas *c = canvas_of(x, rank, io->buffer);
+    uint64_t covered = 0;
 
     for (uint64_t band = 0; band < c->band_count; band++) {
         for (uint32_t i = 0; i < c->bands[band].count; i++) {
             const struct patch *p = &c->bands[band].patches[i];
-            bool right = p->symbol.tensor == TENSOR_C && p->symbol.sum == whole &&
-                         p->symbol.row == io->tensor_row - io->row && p->symbol.col == io->tensor_col;
+            uint64_t whole = 0;
+            bool right;
 
-            if (p->row / BAND_ROWS != band)
-                continue; /* seen in its first band */
+            if (p->row / BAND_ROWS != band || !in_slice(io, p))
+                continue; /* seen in its first band; or of another slice */
+            right = whole_sum(x, io, p, &whole) && p->symbol.tensor == io->tensor &&
+                    p->symbol.sum == whole && p->symbol.row == io->tensor_row - io->row &&
+                    p->symbol.col == io->tensor_col;
             covered += p->rows * p->cols;
             if (right)
                 continue;
             verify_fail(x->v, "coverage", "%s[%lu..%lu, %lu..%lu] of rank %u holds %s", name,
                         (unsigned long)p->row, (unsigned long)(p->row + p->rows - 1),
                         (unsigned long)p->col, (unsigned long)(p->col + p->cols - 1), rank,
-                        p->symbol.tensor == TENSOR_C && p->symbol.sum != whole
+                        p->symbol.tensor == io->tensor && p->symbol.sum != whole
                             ? "a sum with contributions missing or counted twice"
                             : "elements of another place");
             return;

@@ -2,4 +2,6 @@
 
 #include <stddef.h>
 
-const struct kernel *const kernels[] = {&ag_gemm_kernel, &gemm_rs_kernel, &gemm_ar_kernel, NULL};
+const struct kernel *const kernels[] = {
+    &ag_gemm_kernel, &gemm_rs_kernel, &gemm_ar_kernel, &ring_attention_kernel, NULL,
+};

@@ -3,11 +3,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "core/metrics.h"
 #include "sim/gemm_cost.h"
+#include "sim/library_cost.h"
 #include "sim/nccl.h"
 #include "sim/streams.h"
 
-#define BF16_BYTES 2
 #define ELEMENTS_MAX (UINT64_C(1) << 44) /* of one matrix; keeps every product below 2^64 */
 
 static enum status refuse(struct run_result *r, enum status status, const char *format, ...)
@@ -66,27 +67,21 @@ static double sequence_ps(const struct job *job, double first_ps, double second_
     return launch + larger(first_ps, (calls - 1) * issue) + second_ps;
 }
 
-static uint64_t collective_bytes(const struct job *job)
-{
-    const struct problem *p = job->problem;
-    bool gathers = job->kernel->collective == COLLECTIVE_ALL_GATHER;
-
-    return p->m * (gathers ? p->k : p->n) * BF16_BYTES;
-}
-
 static enum status nccl_run(const struct job *job, struct run_result *r)
 {
     enum collective what = job->kernel->collective;
-    double gemm = (double)gemm_ps(job->machine, *job->problem);
+    const struct library_cost *library = library_cost_of(job->kernel);
+    double computes = (double)library->ps(job->machine, job->problem, job->world);
+    uint64_t bytes = (uint64_t)metrics_collective_bytes(job->kernel, job->problem);
     struct nccl_comm comm;
 
     nccl_comm_init(&comm, job->machine, job->world);
-    struct nccl_choice choice = nccl_corrected(&comm, what, collective_bytes(job));
-    snprintf(r->model, sizeof(r->model), "NCCL model %s, corrected; GEMM table",
-             comm.constants->version);
+    struct nccl_choice choice = nccl_corrected(&comm, what, bytes);
+    snprintf(r->model, sizeof(r->model), "NCCL model %s, corrected; %s",
+             comm.constants->version, library->table);
     nccl_choice_print(&choice, r->choice, sizeof(r->choice));
     if (comm.ranks == 1)
-        return finish(job, sequence_ps(job, gemm, 0), r);
+        return finish(job, sequence_ps(job, computes, 0), r);
     if (!choice.found)
         return refuse(r, ST_INPUT,
                       "machine %s: its nccl section leaves no algorithm for this "
@@ -94,7 +89,7 @@ static enum status nccl_run(const struct job *job, struct run_result *r)
                       job->machine->name);
     double moves = (double)choice.time_ps;
     bool first = what == COLLECTIVE_ALL_GATHER;
-    return finish(job, sequence_ps(job, first ? moves : gemm, first ? gemm : moves), r);
+    return finish(job, sequence_ps(job, first ? moves : computes, first ? computes : moves), r);
 }
 
 static enum status streams_run(const struct job *job, struct run_result *r)
@@ -120,6 +115,7 @@ static enum status streams_run(const struct job *job, struct run_result *r)
 
 enum status baseline_run(const struct job *job, enum baseline which, struct run_result *r)
 {
+    const struct library_cost *library = library_cost_of(job->kernel);
     const struct problem *p = job->problem;
 
     *r = (struct run_result){.status = ST_OK};
@@ -127,7 +123,10 @@ enum status baseline_run(const struct job *job, enum baseline which, struct run_
         return refuse(r, ST_UNSUPPORTED,
                       "baselines: a matrix of this problem has more than 2^44 "
                       "elements");
-    if (gemm_ps(job->machine, *p) >= GEMM_TIME_MAX_PS)
+    if (which == BASELINE_STREAMS && !library->streams)
+        return refuse(r, ST_UNSUPPORTED, "baselines: there is no model of hand-overlapped streams for %s",
+                      job->kernel->name);
+    if (library->ps(job->machine, p, job->world) >= GEMM_TIME_MAX_PS)
         return finish(job, (double)GEMM_TIME_MAX_PS, r);
     return which == BASELINE_NCCL ? nccl_run(job, r) : streams_run(job, r);
 }

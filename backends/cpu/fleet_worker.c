@@ -61,7 +61,7 @@ static bool compute_steps(struct worker *w, const struct task *t)
     struct fleet *f = w->fleet;
     uint32_t steps = program_step_count(t);
 
-    tile_gemm_begin(w->scratch, t);
+    tile_begin(w->scratch, t);
     for (w->at.step = 0; w->at.step < steps; w->at.step++) {
         struct segment s;
         struct operand a, b;
@@ -69,7 +69,7 @@ static bool compute_steps(struct worker *w, const struct task *t)
         program_step(f->program, w->rank->index, t, w->at.step, &s, &a, &b);
         if (!await(w, &s.wait))
             return false;
-        tile_gemm_step(w->scratch, &f->memory, w->rank->index, w->at.epoch, t, w->at.step);
+        tile_step(w->scratch, &f->memory, w->rank->index, w->at.epoch, t, w->at.step);
     }
     w->at.step = NO_STEP;
     return true;
@@ -92,15 +92,15 @@ static bool run_task(struct worker *w, const struct task *t)
 
     if (!await_phase(w, t, WAIT_ENTRY))
         return false;
-    if (t->op == OP_GEMM && !compute_steps(w, t))
+    if (op_walks(t->op) && !compute_steps(w, t))
         return false;
     if (!await_phase(w, t, WAIT_LATE))
         return false;
     w->tasks++;
     if (t->op == OP_PUT)
         return hand_over(w, t); /* the proxy moves and signals */
-    if (t->op == OP_GEMM)
-        tile_gemm_finish(w->scratch, &f->memory, w->rank->index, w->at.epoch, t);
+    if (op_walks(t->op))
+        tile_finish(w->scratch, &f->memory, w->rank->index, w->at.epoch, t);
     else if (t->op != OP_NOP)
         tile_move(w->scratch, &f->memory, w->rank->index, w->at.epoch, t);
     fleet_signal_task(f, w->rank->index, t);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/ops/attention.h"
 #include "backends/ops/blas.h"
 #include "backends/ops/element.h"
 
@@ -14,6 +15,7 @@
 struct scratch {
     float *a, *b, *sum; /* [m, GEMM_DEPTH], [n, GEMM_DEPTH], [m, n] */
     uint64_t a_size, b_size, sum_size;
+    struct attention_state attention;
 };
 
 struct scratch *scratch_create(void)
@@ -31,6 +33,7 @@ void scratch_destroy(struct scratch *s)
     free(s->a);
     free(s->b);
     free(s->sum);
+    attention_fini(&s->attention);
     free(s);
 }
 
@@ -46,6 +49,8 @@ static void reserve(float **array, uint64_t *size, uint64_t needed)
 
 uint64_t tile_scratch_bytes(const struct task *task)
 {
+    if (task->op == OP_ATTENTION)
+        return attention_scratch_bytes(task);
     if (task->op != OP_GEMM)
         return 0;
     return (task->m * task->n + (task->m + task->n) * GEMM_DEPTH) * sizeof(float);
@@ -69,7 +74,7 @@ static struct operand addend_at(const struct task *task, uint32_t i)
 
 /* ---- GEMM ---- */
 
-void tile_gemm_begin(struct scratch *s, const struct task *task)
+static void gemm_begin(struct scratch *s, const struct task *task)
 {
     reserve(&s->a, &s->a_size, task->m * GEMM_DEPTH);
     reserve(&s->b, &s->b_size, task->n * GEMM_DEPTH);
@@ -85,8 +90,8 @@ static void load_block(const struct matrix *x, uint64_t rows, uint64_t col, uint
         matrix_load_row(x, i, col, cols, out + i * cols);
 }
 
-void tile_gemm_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
-                    const struct task *task, uint32_t step)
+static void gemm_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
+                      const struct task *task, uint32_t step)
 {
     struct segment segment;
     struct operand a_at, b_at;
@@ -123,8 +128,8 @@ static void store_row(const struct memory *m, uint32_t rank, uint64_t epoch,
     }
 }
 
-void tile_gemm_finish(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
-                      const struct task *task)
+static void gemm_finish(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
+                        const struct task *task)
 {
     for (uint32_t a = 0; a < task->addend_count; a++) {
         struct operand at = addend_at(task, a);
@@ -135,6 +140,64 @@ void tile_gemm_finish(struct scratch *s, const struct memory *m, uint32_t rank, 
     }
     for (uint64_t i = 0; i < task->m; i++)
         store_row(m, rank, epoch, task, i, 0, task->n, s->sum + i * task->n);
+}
+
+/* ---- ATTENTION ---- */
+
+static void attend(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
+                   const struct task *task, uint32_t step)
+{
+    struct segment segment;
+    struct operand keys_at, values_at;
+    struct matrix keys, values, q;
+
+    program_step(m->program, rank, task, step, &segment, &keys_at, &values_at);
+    q = locate(m, rank, epoch, &task->attention.q, task->m, task->n);
+    keys = locate(m, rank, epoch, &keys_at, segment.k, task->n);
+    values = locate(m, rank, epoch, &values_at, segment.k, task->n);
+    attention_step(&s->attention, task, &segment, &q, &keys, &values);
+}
+
+static void attend_finish(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
+                          const struct task *task)
+{
+    struct matrix before = {.ld = 0}, lse = {.ld = 0};
+
+    if (task->addend_count || task->attention.leaves)
+        lse = locate(m, rank, epoch, &task->attention.lse, task->m, 1);
+    if (task->addend_count)
+        before = locate(m, rank, epoch, &task->addend, task->m, task->n);
+    attention_finish(&s->attention, task, task->addend_count ? &before : NULL, &lse);
+    for (uint64_t i = 0; i < task->m; i++)
+        store_row(m, rank, epoch, task, i, 0, task->n, attention_row(&s->attention, task, i));
+}
+
+/* ---- what has a main loop ---- */
+
+void tile_begin(struct scratch *s, const struct task *task)
+{
+    if (task->op == OP_ATTENTION)
+        attention_begin(&s->attention, task);
+    else
+        gemm_begin(s, task);
+}
+
+void tile_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
+               const struct task *task, uint32_t step)
+{
+    if (task->op == OP_ATTENTION)
+        attend(s, m, rank, epoch, task, step);
+    else
+        gemm_step(s, m, rank, epoch, task, step);
+}
+
+void tile_finish(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
+                 const struct task *task)
+{
+    if (task->op == OP_ATTENTION)
+        attend_finish(s, m, rank, epoch, task);
+    else
+        gemm_finish(s, m, rank, epoch, task);
 }
 
 /* ---- the other ops ---- */
@@ -228,6 +291,7 @@ void tile_move(struct scratch *s, const struct memory *m, uint32_t rank, uint64_
         return;
     case OP_NOP:
     case OP_GEMM:
+    case OP_ATTENTION:
         break;
     }
     assert(!"only COPY, REDUCE and PUT move data");

@@ -22,13 +22,13 @@ struct memory {
     uint8_t *const       *windows; /* by rank */
 };
 
-/* GEMM in stages, so that a backend can wait between them: begin, one call a step, finish (addends
- * and stores).  `task` is as program_task() gave it to `rank` in `epoch`. */
-void tile_gemm_begin(struct scratch *s, const struct task *task);
-void tile_gemm_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
-                    const struct task *task, uint32_t step);
-void tile_gemm_finish(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
-                      const struct task *task);
+/* GEMM and ATTENTION in stages, so that a backend can wait between them: begin, one call a step, finish
+ * (addends and stores).  `task` is as program_task() gave it to `rank` in `epoch`. */
+void tile_begin(struct scratch *s, const struct task *task);
+void tile_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
+               const struct task *task, uint32_t step);
+void tile_finish(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
+                 const struct task *task);
 
 /* COPY, REDUCE and the data of PUT. */
 void tile_move(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,

@@ -11,6 +11,8 @@ uint64_t cost_start(const struct machine *m, enum op op, bool fetched, bool stre
         return m->flag.dispatch_ps; /* too short to fetch anything behind */
     case OP_GEMM:
         return dispatch_ps + m->gemm.fixed_ps;
+    case OP_ATTENTION:
+        return dispatch_ps + m->attention.fixed_ps;
     case OP_COPY:
     case OP_REDUCE:
         return dispatch_ps + (streaming ? m->copy.pipelined_ps : m->copy.drained_ps);
@@ -30,6 +32,19 @@ uint64_t cost_gemm(const struct machine *m, uint64_t step_ps, uint64_t rows, uin
 {
     return ceil_div(rows, m->gemm.tile_m) * ceil_div(cols, m->gemm.tile_n) *
            ceil_div(k, m->gemm.step_k) * step_ps;
+}
+
+uint64_t cost_segment(const struct machine *m, uint64_t step_ps, const struct task *t, uint64_t k)
+{
+    if (t->op == OP_GEMM)
+        return cost_gemm(m, step_ps, t->m, t->n, k);
+    return ceil_div(t->m, m->attention.tile_queries) * ceil_div(k, m->attention.step_keys) *
+           machine_attention_step_ps(m, t->n);
+}
+
+uint64_t cost_addends(const struct machine *m, const struct task *t, uint64_t bytes)
+{
+    return t->op == OP_ATTENTION ? m->attention.carry_ps : cost_bytes(bytes, m->copy.reduce_rate);
 }
 
 uint64_t cost_bytes(uint64_t bytes, double rate)

@@ -20,6 +20,12 @@ uint64_t cost_before_flows(const struct machine *m, uint64_t fixed_ps);
 uint64_t cost_gemm(const struct machine *m, uint64_t step_ps, uint64_t rows, uint64_t cols,
                    uint64_t k);
 
+/* One segment of a task's main loop; `step_ps` is of a GEMM. */
+uint64_t cost_segment(const struct machine *m, uint64_t step_ps, const struct task *t, uint64_t k);
+
+/* Taking up addends of so many bytes. */
+uint64_t cost_addends(const struct machine *m, const struct task *t, uint64_t bytes);
+
 uint64_t cost_bytes(uint64_t bytes, double rate);
 
 #endif

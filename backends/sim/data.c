@@ -148,15 +148,15 @@ void data_reads_source(struct sim *s, struct worker *w)
         add_operand(s, w, &t->a, t->a.rank, t->m, t->n, ACCESS_READ);
     else if (t->op == OP_PUT) /* contiguous, whatever ld says */
         add_operand(s, w, &t->a, t->a.rank, 1, t->m * t->n, ACCESS_READ);
+    else if (t->op == OP_ATTENTION)
+        add_operand(s, w, &t->attention.q, t->attention.q.rank, t->m, t->n, ACCESS_READ);
 }
 
-void data_reads_step(struct sim *s, struct worker *w, const struct operand *a,
-                     const struct operand *b, uint64_t k)
+void data_reads_step(struct sim *s, struct worker *w, const struct operand *o,
+                     const struct extent *e)
 {
-    if (!s->data)
-        return;
-    add_operand(s, w, a, a->rank, w->task.m, k, ACCESS_READ);
-    add_operand(s, w, b, b->rank, w->task.n, k, ACCESS_READ);
+    if (s->data)
+        add_operand(s, w, o, o->rank, e->rows, e->cols, ACCESS_READ);
 }
 
 void data_reads_addends(struct sim *s, struct worker *w)
@@ -169,6 +169,8 @@ void data_reads_addends(struct sim *s, struct worker *w)
         o.offset += i * w->task.addend_stride;
         add_operand(s, w, &o, o.rank, w->task.m, w->task.n, ACCESS_READ);
     }
+    if (w->task.op == OP_ATTENTION && w->task.addend_count)
+        add_operand(s, w, &w->task.attention.lse, w->task.attention.lse.rank, w->task.m, 1, ACCESS_READ);
 }
 
 void data_writes(struct sim *s, struct worker *w)
@@ -187,6 +189,8 @@ void data_writes(struct sim *s, struct worker *w)
                 add_operand(s, w, &t->out[i], rank, put ? 1 : t->m, put ? t->m * t->n : t->n,
                             ACCESS_WRITE);
     }
+    if (t->op == OP_ATTENTION && t->attention.leaves)
+        add_operand(s, w, &t->attention.lse, t->attention.lse.rank, t->m, 1, ACCESS_WRITE);
 }
 
 /* The rank's begin or end touches all slices of a role at one instant. */
@@ -244,14 +248,14 @@ static void do_work(struct sim *s, const struct task_id *id, const struct task *
 
     if (t->op == OP_NOP)
         return;
-    if (t->op != OP_GEMM) {
+    if (!op_walks(t->op)) {
         tile_move(d->scratch, &d->memory, id->rank, id->epoch, t);
         return;
     }
-    tile_gemm_begin(d->scratch, t);
+    tile_begin(d->scratch, t);
     for (uint32_t step = 0; step < program_step_count(t); step++)
-        tile_gemm_step(d->scratch, &d->memory, id->rank, id->epoch, t, step);
-    tile_gemm_finish(d->scratch, &d->memory, id->rank, id->epoch, t);
+        tile_step(d->scratch, &d->memory, id->rank, id->epoch, t, step);
+    tile_finish(d->scratch, &d->memory, id->rank, id->epoch, t);
 }
 
 void data_finish(struct sim *s, const struct task_id *id, const struct task *t,

@@ -20,9 +20,9 @@ void data_begin_epoch(struct sim *s, uint32_t rank);
 void data_end_epoch(struct sim *s, uint32_t rank);
 
 /* What the task in hand begins to access, phase by phase. */
-void data_reads_source(struct sim *s, struct worker *w); /* COPY, PUT */
-void data_reads_step(struct sim *s, struct worker *w, const struct operand *a,
-                     const struct operand *b, uint64_t k);
+void data_reads_source(struct sim *s, struct worker *w); /* COPY, PUT; ATTENTION: the queries */
+void data_reads_step(struct sim *s, struct worker *w, const struct operand *o,
+                     const struct extent *e);
 void data_reads_addends(struct sim *s, struct worker *w);
 void data_writes(struct sim *s, struct worker *w);
 

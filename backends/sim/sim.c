@@ -12,6 +12,7 @@
 #include "backends/sim/stats.h"
 #include "sim/baseline.h"
 #include "sim/gemm_cost.h"
+#include "sim/library_cost.h"
 
 static const struct option options[] = {
     {"data", OPTION_BOOL, offsetof(struct sim_options, data), "false",
@@ -110,14 +111,15 @@ static enum status check_memory(const struct sim *s)
 /* Times, and their sums over all workers, must fit 64 bits of picoseconds. */
 static enum status check_duration(const struct sim *s)
 {
-    double tile_time_s = (double)gemm_ps(s->machine, *s->job->problem) * 1e-12;
+    double tile_time_s = (double)library_cost_of(s->job->kernel)
+                             ->ps(s->machine, s->job->problem, s->program->world) * 1e-12;
     double worker_s =
         tile_time_s * s->rank_count * max_u64(s->workers_per_rank, s->machine->gpu.sms);
 
     if (tile_time_s < GEMM_TIME_MAX_PS * 1e-12 && worker_s * (double)s->epochs < WORKER_TIME_MAX_S)
         return ST_OK;
     snprintf(s->result->report, sizeof s->result->report,
-             "sim: %" PRIu64 " epochs of a GEMM of about %.0f s are too long to be timed\n",
+             "sim: %" PRIu64 " epochs of a computation of about %.0f s are too long to be timed\n",
              s->epochs, tile_time_s);
     return ST_INPUT;
 }

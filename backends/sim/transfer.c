@@ -67,7 +67,7 @@ uint32_t transfer_stores(struct sim *s, uint32_t rank, const struct task *t, eng
                          uint64_t id)
 {
     uint32_t flows = store_flow_count(s, rank, t);
-    double rate = t->op == OP_GEMM || flows == 0 ? 0 : s->machine->copy.push_rate / flows;
+    double rate = op_walks(t->op) || flows == 0 ? 0 : s->machine->copy.push_rate / flows;
 
     for (uint32_t i = 0; i < t->out_count; i++)
         start_store(s, rank, &t->out[i], transfer_bytes(s, &t->out[i], t->m, t->n), rate, fn, id);

@@ -97,7 +97,7 @@ static bool phase_entry(struct sim *s, struct worker *w)
     w->streaming = false;
     w->step = 0;
     data_reads_source(s, w);
-    w->phase = w->task.op == OP_GEMM ? PHASE_STEPS : PHASE_LATE;
+    w->phase = op_walks(w->task.op) ? PHASE_STEPS : PHASE_LATE;
     return true;
 }
 
@@ -108,6 +108,7 @@ static bool phase_steps(struct sim *s, struct worker *w)
     uint64_t ps = w->owed_ps;
     struct segment g = {0};
     struct operand a, b;
+    struct extent ea, eb;
 
     w->owed_ps = 0;
     for (; w->step < steps; w->step++) {
@@ -115,10 +116,13 @@ static bool phase_steps(struct sim *s, struct worker *w)
         if (!flags_would_meet(s, w, &g.wait))
             break;
         w->wait_flag = 0; /* it may have been blocked on a later one of these */
-        ps += cost_gemm(s->machine, s->ranks[w->id.rank].step_ps, w->task.m, w->task.n, g.k);
-        pull(s, w, a.rank, transfer_bytes(s, &a, w->task.m, g.k));
-        pull(s, w, b.rank, transfer_bytes(s, &b, w->task.n, g.k));
-        data_reads_step(s, w, &a, &b, g.k);
+        ea = step_extent_a(&w->task, &g);
+        eb = step_extent_b(&w->task, &g);
+        ps += cost_segment(s->machine, s->ranks[w->id.rank].step_ps, &w->task, g.k);
+        pull(s, w, a.rank, transfer_bytes(s, &a, ea.rows, ea.cols));
+        pull(s, w, b.rank, transfer_bytes(s, &b, eb.rows, eb.cols));
+        data_reads_step(s, w, &a, &ea);
+        data_reads_step(s, w, &b, &eb);
     }
     if (!charge(s, w, ps))
         return false;
@@ -150,7 +154,7 @@ static bool phase_work(struct sim *s, struct worker *w)
 {
     static const enum phase next[] = {
         [OP_NOP] = PHASE_FINISH,  [OP_GEMM] = PHASE_STORE, [OP_COPY] = PHASE_MOVE,
-        [OP_REDUCE] = PHASE_MOVE, [OP_PUT] = PHASE_PUSH,
+        [OP_REDUCE] = PHASE_MOVE, [OP_PUT] = PHASE_PUSH, [OP_ATTENTION] = PHASE_STORE,
     };
     uint64_t ps = w->owed_ps;
 
@@ -159,7 +163,7 @@ static bool phase_work(struct sim *s, struct worker *w)
     if (w->phase == PHASE_STORE && w->task.addend_count > 0) {
         uint64_t bytes = transfer_addend_bytes(s, &w->task);
 
-        ps += cost_bytes(bytes, s->machine->copy.reduce_rate);
+        ps += cost_addends(s->machine, &w->task, bytes);
         pull(s, w, w->task.addend.rank, bytes);
     }
     if (w->phase == PHASE_MOVE && transfer_has_flows(s, w->id.rank, &w->task))

@@ -46,7 +46,7 @@ static bool waits_for(const struct graph *g, const struct node *n, uint32_t flag
     for (uint32_t i = 0; i < n->task.wait_count; i++)
         if (covers(&n->task.waits[i], flag))
             return true;
-    if (n->task.op != OP_GEMM || n->task.segment_table == NO_TABLE)
+    if (!op_walks(n->task.op) || n->task.segment_table == NO_TABLE)
         return false;
     for (uint32_t s = 0; s < program_step_count(&n->task); s++) {
         struct segment segment;

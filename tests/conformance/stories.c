@@ -192,7 +192,7 @@ static void stepped_wrap(struct program *p)
     for (uint32_t i = 0; i < STEPS; i++) {
         struct wait wait = {.flag = STEPPED_ARRIVED + i, .count = 1, .value = FLAG_TOTAL};
 
-        script_segment(p, (struct segment){STEP_K, i * STEP_K, i * STEP_K, wait});
+        script_segment(p, (struct segment){STEP_K, i * STEP_K, i * STEP_K, 0, wait});
     }
     for (uint32_t r = 0; r < world_ranks(p->world); r++)
         stepped_rank(p, r);

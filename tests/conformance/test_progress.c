@@ -30,7 +30,7 @@ static struct problem same_problem(const struct problem *problem, struct world w
 static void run_story(const struct story *s, const struct backend *b, const struct setting *setting,
                       struct run_result *r)
 {
-    struct kernel kernel = {.name = s->name, .global = same_problem, .reference = s->reference};
+    struct kernel kernel = {.name = s->name, .family = &problem_gemm, .global = same_problem, .reference = s->reference};
     struct program program = {0};
 
     script_init(&program, s->world);

@@ -105,7 +105,7 @@ static struct problem global(const struct problem *problem, struct world world)
     return *problem;
 }
 
-static const struct kernel no_kernel = {.name = "script", .global = global};
+static const struct kernel no_kernel = {.name = "script", .family = &problem_gemm, .global = global};
 
 void script_init(struct script *s, uint32_t nodes, uint32_t gpus_per_node)
 {

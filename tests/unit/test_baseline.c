@@ -50,7 +50,7 @@ static struct run_result result; /* too large for a stack frame's taste */
 static double baseline_ms(const struct machine *m, struct world w, enum collective what,
                           struct problem p, struct timing timing, enum baseline which)
 {
-    struct kernel kernel = {.collective = what};
+    struct kernel kernel = {.family = &problem_gemm, .collective = what};
     struct job job = {.world = w, .kernel = &kernel, .problem = &p, .machine = m, .timing = timing};
 
     ck_assert_int_eq(baseline_run(&job, which, &result), ST_OK);
@@ -195,7 +195,7 @@ END_TEST
 START_TEST(what_cannot_be_timed_says_so)
 {
     struct machine m = model_machine_hgx();
-    struct kernel kernel = {.collective = AR};
+    struct kernel kernel = {.family = &problem_gemm, .collective = AR};
     struct problem huge = {.m = UINT64_MAX, .n = 2, .k = 2};
     struct problem slow = {.m = 1u << 22, .n = 1u << 22, .k = 1u << 22};
     struct problem normal = {.m = 4096, .n = 4096, .k = 4096};

@@ -29,7 +29,7 @@ static const struct shape_case cases[] = {
 static const char *const settings[] = {
     "", "order=rank", "order=arrival inter=direct", "panels=3 chunk=512B", "chunk=64B depth=1",
     "reduce=crew", "reduce=crew order=rotate join=false", "order=rank chunk=4KiB", "inter=ring group=1",
-    "inter=direct join=false",
+    "inter=direct join=false", "split=5 chunk=512B", "split=3 layout=zigzag", "layout=zigzag order=head depth=1",
 };
 
 #define CASES    (sizeof cases / sizeof *cases)
@@ -37,13 +37,28 @@ static const char *const settings[] = {
 
 static const struct machine test_machine = {.gpu = {.model = "test", .sms = 32}};
 
-/* Applies the settings that the kernel knows; returns false when it lacks one. */
+/* The case's numbers as the kernel's family reads them. */
+static struct problem problem_of(const struct kernel *k, const struct shape_case *c)
+{
+    const struct problem *p = &c->problem;
+
+    if (k->family == &problem_gemm)
+        return *p;
+    return (struct problem){.attention = {.seq = p->m, .batch = 1 + p->k % 2, .heads = 4, .kv_heads = 2,
+                                          .head_dim = 64, .causal = p->n % 2}};
+}
+
+/* Small tiles, and the setting; returns false when the kernel does not know that. */
 static bool fill_params(const struct kernel *k, const char *setting, void *params)
 {
+    static const char *const small[][2] = {{"tile_m", "16"}, {"tile_n", "32"}};
     char text[128], why[256], *save = NULL;
 
-    snprintf(text, sizeof text, "tile_m=16 tile_n=32 %s", setting);
+    snprintf(text, sizeof text, "%s", setting);
     option_defaults(k->options, params);
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+        if (option_find(k->options, small[i][0]))
+            option_parse(option_find(k->options, small[i][0]), params, small[i][1], NULL, why, sizeof why);
     for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
         char *value = strchr(word, '=');
         const struct option *o;
@@ -80,17 +95,24 @@ static void check_task(const struct program *p, uint32_t rank, const struct task
 {
     for (uint32_t i = 0; i < t->wait_count; i++)
         check_wait(p, rank, &t->waits[i]);
-    for (uint32_t s = 0; t->op == OP_GEMM && s < program_step_count(t); s++) {
+    for (uint32_t s = 0; op_walks(t->op) && s < program_step_count(t); s++) {
         struct segment seg;
         struct operand a, b;
+        struct extent ea, eb;
 
         program_step(p, rank, t, s, &seg, &a, &b);
-        check_operand(p, &a, t->m, seg.k);
-        check_operand(p, &b, t->n, seg.k);
+        ea = step_extent_a(t, &seg);
+        eb = step_extent_b(t, &seg);
+        check_operand(p, &a, ea.rows, ea.cols);
+        check_operand(p, &b, eb.rows, eb.cols);
         check_wait(p, rank, &seg.wait);
     }
     if (t->op == OP_COPY || t->op == OP_PUT)
         check_operand(p, &t->a, t->m, t->n);
+    if (t->op == OP_ATTENTION)
+        check_operand(p, &t->attention.q, t->m, t->n);
+    if (t->op == OP_ATTENTION && (t->addend_count || t->attention.leaves))
+        check_operand(p, &t->attention.lse, t->m, 1);
     for (uint32_t i = 0; i < t->addend_count; i++) {
         struct operand o = t->addend;
 
@@ -153,15 +175,16 @@ START_TEST(flags_get_their_totals_and_operands_fit)
     for (uint32_t k = 0; kernels[k]; k++) {
         void *params = calloc(1, kernels[k]->params_size);
         bool known = fill_params(kernels[k], settings[_i % (int)SETTINGS], params);
+        struct problem problem = problem_of(kernels[k], c);
 
         for (int form = FORM_FUSED; known && form <= FORM_UNFUSED; form++) {
             struct complaint complaint = {0};
             struct program p = {0};
 
-            ck_assert_msg(kernels[k]->emit(&c->problem, c->world, &test_machine, (enum form)form, params,
+            ck_assert_msg(kernels[k]->emit(&problem, c->world, &test_machine, (enum form)form, params,
                                            &p, &complaint) == ST_OK, "%s", complaint.text);
             check_program(&p);
-            prove(&p, kernels[k], &c->problem);
+            prove(&p, kernels[k], &problem);
             program_fini(&p);
         }
         free(params);

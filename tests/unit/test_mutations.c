@@ -93,6 +93,20 @@ static void shift(struct mutant *m, struct operand *o, uint64_t rows)
     m->hits++;
 }
 
+/* Keys (whose segments begin `a_offset` further on), queries, and what the tile's chain hands on. */
+static void shift_attention(struct mutant *m, struct task *t)
+{
+    if (t->a.buffer == m->buffer) {
+        t->a.offset += m->inner.buffers[t->a.buffer].cols;
+        m->hits++;
+    }
+    shift(m, &t->attention.q, t->m);
+    if (t->addend_count)
+        shift(m, &t->addend, t->m);
+    if (t->addend_count || t->attention.leaves)
+        shift(m, &t->attention.lse, t->m);
+}
+
 static void mutant_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
                         struct task *t)
 {
@@ -111,6 +125,8 @@ static void mutant_task(const struct program *p, uint32_t rank, uint32_t queue, 
         shift(m, &t->addend, t->m);
     else if (m->mutation == SHIFT_SOURCE && t->op == OP_GEMM)
         shift(m, &t->a, t->m);
+    else if (m->mutation == SHIFT_SOURCE && t->op == OP_ATTENTION)
+        shift_attention(m, t);
     else if (m->mutation == SHIFT_TARGET)
         for (uint32_t i = 0; i < t->out_count; i++)
             shift(m, &t->out[i], t->m);
@@ -269,25 +285,31 @@ static uint32_t report_board(const struct kernel *k, const char *form,
 static const struct machine test_machine = {.gpu = {.model = "test", .sms = 32}};
 
 static const char *const settings[] = {
-    "", "depth=1", "panels=2", "inter=direct", "inter=ring", "reduce=crew", "join=false",
+    "",           "depth=1",     "panels=2", "inter=direct",  "inter=ring",
+    "reduce=crew", "join=false", "split=1",  "layout=zigzag",
 };
 
 static const struct world worlds[] = {{1, 3}, {3, 1}, {3, 2}};
 
-static const struct problem problems[] = {{.m = 96, .n = 40, .k = 130}, {.m = 1, .n = 40, .k = 130}}; /* the second: empty shards */
+/* The second of each: empty shards. */
+#define PROBLEMS 2
+static const struct problem gemms[PROBLEMS] = {{.m = 96, .n = 40, .k = 130}, {.m = 1, .n = 40, .k = 130}};
+static const struct problem attentions[PROBLEMS] = {
+    {.attention = {.seq = 99, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 64}},
+    {.attention = {.seq = 7, .batch = 2, .heads = 1, .kv_heads = 1, .head_dim = 64, .causal = true}},
+};
 
 static bool fill_params(const struct kernel *k, const char *setting, void *params)
 {
     char text[64], why[256], *value;
     const struct option *o;
 
+    static const char *const small[][2] = {{"tile_m", "8"}, {"tile_n", "16"}, {"chunk", "512B"}};
+
     option_defaults(k->options, params);
-    o = option_find(k->options, "tile_m");
-    option_parse(o, params, "8", NULL, why, sizeof why);
-    o = option_find(k->options, "tile_n");
-    option_parse(o, params, "16", NULL, why, sizeof why);
-    o = option_find(k->options, "chunk");
-    option_parse(o, params, "512B", NULL, why, sizeof why);
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++)
+        if ((o = option_find(k->options, small[i][0])) != NULL)
+            option_parse(o, params, small[i][1], NULL, why, sizeof why);
     snprintf(text, sizeof text, "%s", setting);
     value = strchr(text, '=');
     if (!value)
@@ -305,9 +327,11 @@ START_TEST(every_mutation_is_refused)
     void *params = calloc(1, k->params_size);
     uint32_t survivors;
 
+    const struct problem *problems = k->family == &problem_gemm ? gemms : attentions;
+
     for (uint32_t w = 0; w < sizeof worlds / sizeof *worlds; w++) {
         for (uint32_t s = 0; s < sizeof settings / sizeof *settings; s++) {
-            for (uint32_t i = 0; i < sizeof problems / sizeof *problems; i++) {
+            for (uint32_t i = 0; i < PROBLEMS; i++) {
                 struct complaint complaint;
                 struct program p;
 

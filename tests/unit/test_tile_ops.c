@@ -77,10 +77,10 @@ static struct operand operand(uint32_t rank, uint32_t buffer, uint64_t offset)
 
 static void gemm(uint32_t rank, uint64_t epoch, const struct task *t)
 {
-    tile_gemm_begin(scratch, t);
+    tile_begin(scratch, t);
     for (uint32_t i = 0; i < program_step_count(t); i++)
-        tile_gemm_step(scratch, &memory, rank, epoch, t, i);
-    tile_gemm_finish(scratch, &memory, rank, epoch, t);
+        tile_step(scratch, &memory, rank, epoch, t, i);
+    tile_finish(scratch, &memory, rank, epoch, t);
 }
 
 /* ---- bf16 ---- */

@@ -1,0 +1,17 @@
+#include "sim/attention_cost.h"
+
+#include "sim/gemm_cost.h"
+
+uint64_t attention_ps(const struct machine *m, const struct problem *p, struct world w)
+{
+    const struct attention_problem *a = &p->attention;
+    uint64_t queries = ceil_div(a->seq, world_ranks(w)), keys = a->causal ? ceil_div(a->seq, 2) : a->seq;
+    double tiles = (double)(a->batch * a->heads) * (double)ceil_div(queries, m->attention.tile_queries);
+    double steps = (double)ceil_div(keys, m->attention.step_keys);
+    double tile_ps = (double)m->attention.fixed_ps +
+                     steps * (double)machine_attention_step_ps(m, a->head_dim);
+
+    if (tiles / (double)m->gpu.sms * tile_ps >= (double)GEMM_TIME_MAX_PS)
+        return GEMM_TIME_MAX_PS;
+    return (uint64_t)((double)ceil_div((uint64_t)tiles, m->gpu.sms) * tile_ps + 0.5);
+}

@@ -1,0 +1,27 @@
+#include "sim/library_cost.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "sim/attention_cost.h"
+#include "sim/gemm_cost.h"
+
+static uint64_t gemm(const struct machine *m, const struct problem *p, struct world w)
+{
+    (void)w;
+    return gemm_ps(m, *p);
+}
+
+static const struct library_cost costs[] = {
+    {&problem_gemm, gemm, "GEMM table", true},
+    {&problem_attention, attention_ps, "attention table", false},
+};
+
+const struct library_cost *library_cost_of(const struct kernel *k)
+{
+    for (size_t i = 0; i < sizeof costs / sizeof *costs; i++)
+        if (costs[i].family == k->family)
+            return &costs[i];
+    assert(!"a family of problems without a library cost");
+    return NULL;
+}
