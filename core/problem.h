@@ -46,6 +46,9 @@ struct problem_family {
      * in a sentence without a full stop. */
     bool (*fits)(const struct problem *p, struct world w, char *why, size_t why_bytes);
 
+    const char *work;    /* what a kernel's main crew does, in sentences: "the GEMM" */
+    const char *library; /* what the nccl variant is, in sentences: "NCCL + cuBLAS" */
+
     const char *flops_formula; /* of one GPU, as flops() computes it */
     double    (*flops)(const struct problem *p, struct world w);
     /* What collectives move, as nccl-tests count a size; NULL: no kernel of the family needs it. */

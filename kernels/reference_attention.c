@@ -101,7 +101,7 @@ static double tolerance(const struct attention_problem *a, uint64_t count, doubl
     double bf16 = 1.0 / 256, f32 = 1.0 / 16777216; /* unit roundoffs: half of a step below 1 */
 
     return bf16 * (fabs(result) + magnitude) * 1.01 +
-           f32 * (2.0 * (double)count + 16.0 * (double)a->stripes + 128) * magnitude;
+           f32 * (3.0 * (double)count + 16.0 * (double)a->stripes + 128) * magnitude;
 }
 
 static void attend(const struct attention_problem *a, const float *query, uint64_t count, struct head *h,

@@ -132,12 +132,14 @@ static void print_busy_link(const struct run_result *r, FILE *f)
         fprintf(f, ", with %s busy %.0f %% of the time", top->name, 100 * top->max_busy);
 }
 
-static void print_hidden(const struct crew_result *crew, double waiting, const struct machine *machine,
+static void print_hidden(const struct crew_result *crew, double waiting, const struct point *p,
                          bool wins, FILE *f)
 {
+    const struct machine *machine = p->machine;
+
     if (wins)
-        fprintf(f, "communication hides behind the GEMM: the %s crew waits %.0f %% of its time",
-                crew->name, waiting);
+        fprintf(f, "communication hides behind %s: the %s crew waits %.0f %% of its time",
+                p->kernel->family->work, crew->name, waiting);
     else if (crew->workers >= machine->gpu.sms)
         fprintf(f, "there is nothing to hide: the %s crew waits %.0f %% of its time on all %" PRIu64
                    " SMs",
@@ -149,25 +151,30 @@ static void print_hidden(const struct crew_result *crew, double waiting, const s
 }
 
 /* What the main crew of a run did with its time. */
-static void print_cause(const struct run_result *r, const struct machine *machine, bool wins, FILE *f)
+static void print_cause(const struct run_result *r, const struct point *p, bool wins, FILE *f)
 {
     const struct crew_result *crew = main_crew(r);
     uint64_t                  waiting_ps = crew_waiting(r, crew);
     double                    all = (double)(crew->busy_ps + waiting_ps + crew->idle_ps);
     double                    waiting = all > 0 ? 100 * (double)waiting_ps / all : 0;
     double                    idle = all > 0 ? 100 * (double)crew->idle_ps / all : 0;
+    char                      hides[80] = "", elsewhere[80];
+
+    if (wins)
+        snprintf(hides, sizeof hides, "part of communication hides behind %s, though ",
+                 p->kernel->family->work);
+    snprintf(elsewhere, sizeof elsewhere, "%s is not what takes the time: ", p->kernel->family->work);
 
     if (waiting + idle < HIDDEN_PERCENT) {
-        print_hidden(crew, waiting, machine, wins, f);
+        print_hidden(crew, waiting, p, wins, f);
         return;
     }
     if (waiting >= idle)
         fprintf(f, "%sthe %s crew waits %.0f %% of its time, mostly for \"%s\"",
-                wins ? "part of communication hides behind the GEMM, though " : "", crew->name, waiting,
-                main_cause(r, crew));
+                hides, crew->name, waiting, main_cause(r, crew));
     else
         fprintf(f, "%sthe %s crew has nothing left to do %.0f %% of the time",
-                wins ? "it waits for less, though " : "the GEMM is not what takes the time: ",
+                wins ? "it waits for less, though " : elsewhere,
                 crew->name, idle);
     print_busy_link(r, f);
 }
@@ -180,7 +187,7 @@ static void print_why(const struct compare *c, uint64_t group, bool wins, FILE *
     if (u->result->crew_count == 0)
         return;
     fprintf(f, ", because ");
-    print_cause(u->result, u->point->machine, wins, f);
+    print_cause(u->result, u->point, wins, f);
     fprintf(f, " (%s, %s)", problem_size_text(u->point->kernel->family, &u->problem, text),
             record_mode_name(u->timing.mode));
 }
@@ -201,7 +208,7 @@ static void conclude(const struct compare *c, const struct kernel *k, const stru
     struct standing streams = stand(c, k, PROGRAM_STREAMS);
     struct standing unfused = stand(c, k, PROGRAM_UNFUSED);
     struct standing main = nccl.shapes ? nccl : streams.shapes ? streams : unfused;
-    const char     *whom = nccl.shapes      ? "NCCL + cuBLAS"
+    const char     *whom = nccl.shapes      ? k->family->library
                            : streams.shapes ? "hand-overlapped streams"
                                             : "the unfused form";
     bool            wins = main.losses == 0;

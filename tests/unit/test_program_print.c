@@ -80,6 +80,27 @@ START_TEST(a_stepped_gemm_names_the_waits_between_its_steps)
 }
 END_TEST
 
+START_TEST(an_attention_shows_queries_keys_and_what_it_hands_on)
+{
+    struct program p = make_program();
+    struct task t = {.op = OP_ATTENTION, .m = 16, .n = 256, .k = 64, .segment_table = NO_TABLE};
+
+    t.a = (struct operand){1, B, 0, 512};
+    t.b = (struct operand){1, B, 64 * 512, 512};
+    t.attention = (struct attention){.q = {1, C, 0, 256}, .position = 32, .causal = true};
+    task_store_to(&t, (struct operand){1, C, 16 * 256, 256});
+    ck_assert_str_eq(print(&p, &t),
+                     "attention #7  C[16..31, 0..255] = C[0..15, 0..255] at 32 causal"
+                     " x B[0..47, 0..255], B[64..111, 0..255]"); /* 48 of 64 keys are seen */
+    t.attention.leaves = true;
+    t.attention.lse = (struct operand){1, INBOX, 0, 1};
+    t.addend = (struct operand){1, C, 16 * 256, 256};
+    t.addend_count = 1;
+    ck_assert_ptr_nonnull(strstr(print(&p, &t), "takes up C[16..31, 0..255] leaves inbox[@0, 16 x 1]"));
+    program_fini(&p);
+}
+END_TEST
+
 START_TEST(node_lag_and_addends_are_shown)
 {
     struct program p = make_program();
@@ -130,6 +151,7 @@ int main(void)
 
     tcase_add_test(tc, a_gemm_names_its_operands_waits_and_signals);
     tcase_add_test(tc, a_stepped_gemm_names_the_waits_between_its_steps);
+    tcase_add_test(tc, an_attention_shows_queries_keys_and_what_it_hands_on);
     tcase_add_test(tc, node_lag_and_addends_are_shown);
     tcase_add_test(tc, a_put_without_data_is_a_signal);
     tcase_add_test(tc, what_does_not_fit_says_so);
