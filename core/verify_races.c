@@ -312,6 +312,8 @@ static int by_row(const void *a, const void *b)
 
 static void check_shelf(struct races *r, struct shelf *s)
 {
+    if (s->count == 0)
+        return;
     qsort(s->entries, s->count, sizeof *s->entries, by_row);
     r->v->report->accesses += s->count;
     for (uint64_t i = 0; i < s->count; i++) {
