@@ -2,6 +2,7 @@
 #ifndef CORE_BACKEND_H
 #define CORE_BACKEND_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -34,6 +35,8 @@ struct job {
     uint64_t              seed;
     bool                  data;    /* move and check real data; a backend may always do */
     uint64_t              memory_limit_bytes; /* 0: none */
+    /* NULL: never.  Once set, the run ends soon with ST_INTERRUPTED and says in its report where it stood. */
+    const volatile sig_atomic_t *interrupted;
 };
 
 /* A baseline is timed for the same problem, without a program. */
@@ -68,6 +71,7 @@ struct run_result {
     uint64_t    tasks, puts, flows;            /* over all ranks, all epochs run */
     uint64_t    epochs;
     uint64_t    elements_checked, elements_wrong;
+    uint64_t    runs;           /* an exploration's: seeds tried, the last one failed if any did */
     uint64_t    orderings;      /* the verifier's: pairs of accesses that had to be ordered */
     char        model[64];      /* what produced the times: "threads", "simgrid 3.32 cm02" */
     char        choice[64];     /* baselines: NCCL's choice, "ring/simple" */

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,6 +38,20 @@ static bool write_all(int fd, const void *data, size_t size_bytes)
         size_bytes -= (size_t)n;
     }
     return true;
+}
+
+static volatile sig_atomic_t interrupt;
+
+static void on_term(int number)
+{
+    (void)number;
+    interrupt = 1;
+}
+
+const volatile sig_atomic_t *child_interrupt(void)
+{
+    signal(SIGTERM, on_term);
+    return &interrupt;
 }
 
 /* Ctrl-C reaches the whole foreground group: the parent decides what happens to its children. */
@@ -91,6 +106,18 @@ static void fail(struct run_result *r, enum status st, const char *text)
     snprintf(r->report, sizeof r->report, "%s", text);
 }
 
+/* What is left of a result when the child was stopped for its time: where it stood then. */
+static void say_late(struct child *c)
+{
+    char stood[sizeof c->result->report];
+
+    memcpy(stood, c->result->report, sizeof stood);
+    c->result->status = ST_HANG;
+    snprintf(c->result->report, sizeof c->result->report,
+             "no result after %.3g s of real time (--timeout sets the limit)\n%.*s",
+             (double)c->timeout_ns / 1e9, (int)sizeof stood - 100, stood);
+}
+
 /* The child is gone and left no whole result: say why. */
 static void explain(struct child *c, int how)
 {
@@ -126,10 +153,31 @@ static void reap(struct child *c)
         assert(errno == EINTR);
     if (c->received < sizeof *c->result)
         explain(c, how);
+    else if (c->timed_out && c->result->status == ST_INTERRUPTED)
+        say_late(c);
     c->result->cpu_seconds = (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6 +
                              (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
     c->result->peak_bytes = (uint64_t)usage.ru_maxrss * 1024;
     c->pid = 0;
+}
+
+void child_stop(struct child *c)
+{
+    if (c->pid == 0)
+        return;
+    c->asked = true;
+    c->deadline_ns = child_clock_ns() + CHILD_GRACE_NS;
+    kill(c->pid, SIGTERM);
+}
+
+static void end_in_time(struct child *c)
+{
+    if (c->asked) {
+        kill(c->pid, SIGKILL);
+        return;
+    }
+    c->timed_out = true;
+    child_stop(c);
 }
 
 bool child_step(struct child *c)
@@ -138,10 +186,10 @@ bool child_step(struct child *c)
     ssize_t n;
 
     assert(c->pid > 0);
-    if (!c->timed_out && child_clock_ns() >= c->deadline_ns) {
-        c->timed_out = true;
-        kill(c->pid, SIGKILL);
-    }
+    if (child_clock_ns() >= c->deadline_ns)
+        end_in_time(c);
+    if (poll(&(struct pollfd){.fd = c->pipe, .events = POLLIN}, 1, 0) <= 0)
+        return false;
     if (c->received < sizeof *c->result)
         n = read(c->pipe, (char *)c->result + c->received, sizeof *c->result - c->received);
     else
@@ -153,13 +201,4 @@ bool child_step(struct child *c)
         return false;
     reap(c); /* end of file: the child is gone */
     return true;
-}
-
-void child_kill(struct child *c)
-{
-    if (c->pid == 0)
-        return;
-    kill(c->pid, SIGKILL);
-    reap(c);
-    fail(c->result, ST_INTERRUPTED, "interrupted");
 }

@@ -17,6 +17,8 @@
 
 const struct option machine_options[] = {
     ROW("title", TEXT, title, .initial = "", .help = "one line for `mkernel list machines`"),
+    ROW("model_error", TEXT, model_error, .initial = "",
+        .help = "simulated against measured fused times, as reports quote it; empty: not known"),
     ROW("nodes_max", COUNT, nodes_max, .initial = "1", .min = 1, .max = 65536,
         .help = "nodes a world may have"),
     ROW("gpus_per_node", COUNT, gpus_per_node, .initial = "1", .min = 1, .max = 1024,

@@ -30,6 +30,7 @@ enum nic_kind {
 struct machine {
     char     name[OPTION_TEXT_BYTES]; /* the file's name without .yaml */
     char     title[OPTION_TEXT_BYTES];
+    char     model_error[OPTION_TEXT_BYTES]; /* of simulated against measured fused times; "": not known */
     uint64_t nodes_max;
     uint64_t gpus_per_node;
 

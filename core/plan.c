@@ -62,7 +62,7 @@ static enum status refuse_memory(const struct scenario *s, const struct run_unit
 }
 
 /* Emits the unit's program to see that it can be, and asks the backend for an estimate. */
-static enum status plan_unit(const struct scenario *s, struct run_unit *u, uint64_t available)
+enum status run_unit_plan(const struct scenario *s, struct run_unit *u, uint64_t available)
 {
     struct complaint c;
     struct program   program;
@@ -83,18 +83,18 @@ static enum status plan_unit(const struct scenario *s, struct run_unit *u, uint6
     return u->memory_bytes > available ? refuse_memory(s, u, available) : ST_OK;
 }
 
-/* The same program for the same world needs one check, however many points time it. */
-static bool same_program(const struct point *a, const struct point *b)
+bool point_same_program(const struct point *a, const struct point *b)
 {
     return a->kernel == b->kernel && a->world.nodes == b->world.nodes &&
            a->world.gpus_per_node == b->world.gpus_per_node && a->program == b->program &&
            a->machine == b->machine && memcmp(a->params, b->params, a->kernel->params_size) == 0;
 }
 
+/* The same program for the same world needs one check, however many points time it. */
 static bool is_checked(const struct run_plan *plan, const struct point *p)
 {
     for (uint64_t i = 0; i < plan->check_count; i++)
-        if (same_program(plan->checks[i].point, p))
+        if (point_same_program(plan->checks[i].point, p))
             return true;
     return false;
 }
@@ -137,7 +137,7 @@ static void plan_points(const struct scenario *s, struct run_plan *plan)
 static struct run_unit *find_proof(struct run_plan *plan, const struct run_unit *u)
 {
     for (uint64_t i = 0; i < plan->proof_count; i++)
-        if (same_program(plan->proofs[i].point, u->point) &&
+        if (point_same_program(plan->proofs[i].point, u->point) &&
             problem_equal(u->point->kernel->family, &plan->proofs[i].problem, &u->problem))
             return &plan->proofs[i];
     return NULL;
@@ -200,9 +200,9 @@ enum status run_plan_create(const struct scenario *s, uint64_t memory_bytes, str
     plan_checks(s, &plan);
     plan_points(s, &plan);
     for (uint64_t i = 0; st >= 0 && i < plan.point_count; i++)
-        st = plan_unit(s, &plan.points[i], memory_bytes);
+        st = run_unit_plan(s, &plan.points[i], memory_bytes);
     for (uint64_t i = 0; st >= 0 && i < plan.check_count; i++)
-        st = plan_unit(s, &plan.checks[i], memory_bytes);
+        st = run_unit_plan(s, &plan.checks[i], memory_bytes);
     for (uint64_t i = 0; st >= 0 && i < plan.point_count; i++)
         if (!point_is_baseline(plan.points[i].point))
             plan_proof(&plan, &plan.points[i], memory_bytes);

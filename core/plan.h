@@ -41,6 +41,9 @@ void        run_plan_destroy(struct run_plan *plan); /* safe on a zeroed plan */
 /* Emits the unit's program.  ST_INPUT: *c says why not. */
 enum status run_unit_emit(const struct run_unit *u, struct program *p, struct complaint *c);
 
+/* Emits it once: fills tasks and memory_bytes.  ST_INPUT, ST_MEMORY (above `available_bytes`): logged. */
+enum status run_unit_plan(const struct scenario *s, struct run_unit *u, uint64_t available_bytes);
+
 /* What the unit's backend is told. */
 struct job run_unit_job(const struct run_unit *u, const struct program *p);
 
@@ -51,5 +54,8 @@ bool run_unit_skipped(const struct run_unit *u);
 void run_unit_verified(const struct run_unit *u, char *out, size_t out_bytes);
 
 bool point_is_baseline(const struct point *p);
+
+/* Whether both run the same program, whatever the problem's extents and the timing. */
+bool point_same_program(const struct point *a, const struct point *b);
 
 #endif

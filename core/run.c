@@ -54,6 +54,7 @@ static void run_in_child(void *arg, struct run_result *r)
     }
     r->status = run_unit_emit(u, &program, &c); /* planning has seen it succeed */
     job.program = &program;
+    job.interrupted = child_interrupt();
     if (r->status >= 0)
         r->status = u->backend->run(&job, r);
     program_fini(&program);
@@ -133,15 +134,41 @@ static void wait_for_some(struct pool *p)
     }
 }
 
-static void kill_all(struct pool *p)
+static void drop_result(struct slot *s)
 {
+    free(s->unit->result);
+    s->unit->result = NULL;
+    s->unit = NULL;
+}
+
+/* A screen is enough: the first run that says where it stood speaks for all. */
+static void say_where(const struct run_unit *u, bool *said)
+{
+    const struct run_result *r = u->result;
+
+    if (*said || r->status != ST_INTERRUPTED || !r->report[0])
+        return;
+    *said = true;
+    fprintf(stderr, "%s %s: %s", u->point->kernel->name, u->point->variant, r->report);
+}
+
+/* All are asked first, so that they stop side by side. */
+static void stop_all(struct pool *p)
+{
+    bool said = false;
+
+    for (uint32_t i = 0; i < p->slots_used; i++)
+        if (p->slots[i].unit)
+            child_stop(&p->slots[i].child);
     for (uint32_t i = 0; i < p->slots_used; i++) {
-        if (!p->slots[i].unit)
+        struct slot *s = &p->slots[i];
+
+        if (!s->unit)
             continue;
-        child_kill(&p->slots[i].child);
-        free(p->slots[i].unit->result);
-        p->slots[i].unit->result = NULL;
-        p->slots[i].unit = NULL;
+        while (!child_step(&s->child))
+            poll(&(struct pollfd){.fd = s->child.pipe, .events = POLLIN}, 1, TICK_MS);
+        say_where(s->unit, &said);
+        drop_result(s);
     }
 }
 
@@ -161,6 +188,6 @@ enum status run_units(struct run_unit *units, uint64_t count, const struct run_c
         if (config->progress)
             config->progress(config->arg, p.finished, count);
     }
-    kill_all(&p);
+    stop_all(&p);
     return st;
 }

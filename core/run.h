@@ -18,7 +18,7 @@ struct run_config {
 };
 
 /* Runs them all; what became of each stands in its result.  ST_INTERRUPTED when *interrupted was set: units
- * that were running or waiting then have no result. */
+ * that were running or waiting then have no result, but one of them says on stderr where it stood. */
 enum status run_units(struct run_unit *units, uint64_t count, const struct run_config *config);
 
 /* Of two statuses, the one the process exits with: interrupted before wrong before hang before bad input

@@ -49,11 +49,26 @@ void verify_fail(struct verifier *v, const char *kind, const char *format, ...)
     snprintf(r->text + used, sizeof r->text - used, "\n");
 }
 
+/* The crew that reaches it first; a queue that nobody drains is refused before anything is described. */
+static const char *home_crew(const struct program *p, uint32_t queue)
+{
+    const char *name = "?";
+    uint32_t best = UINT32_MAX;
+
+    for (uint32_t c = 0; c < p->crew_count; c++)
+        for (uint32_t i = 0; i < p->crews[c].queue_count && i < best; i++)
+            if (p->crews[c].queues[i] == queue) {
+                best = i;
+                name = p->crews[c].name;
+            }
+    return name;
+}
+
 void verify_describe(const struct verifier *v, struct task_place at, char out[VERIFY_TASK_TEXT_BYTES])
 {
     struct task t;
-    int n = snprintf(out, VERIFY_TASK_TEXT_BYTES, "rank %u %s: ", at.rank,
-                     v->p->queues[at.queue].name);
+    int n = snprintf(out, VERIFY_TASK_TEXT_BYTES, "rank %u, crew %s, queue %s: ", at.rank,
+                     home_crew(v->p, at.queue), v->p->queues[at.queue].name);
 
     verify_task(v, at, &t);
     program_print_task(v->p, at.rank, at.queue, at.index, &t, out + n,

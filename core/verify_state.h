@@ -60,7 +60,7 @@ void              verify_task(const struct verifier *v, struct task_place at, st
 void verify_fail(struct verifier *v, const char *kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* "rank 3 comm #17: copy ..." */
+/* "rank 3, crew comm, queue gather: copy #17 ..." */
 #define VERIFY_TASK_TEXT_BYTES 640
 void verify_describe(const struct verifier *v, struct task_place at, char out[VERIFY_TASK_TEXT_BYTES]);
 

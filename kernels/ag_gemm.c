@@ -388,7 +388,7 @@ static void add_buffers_and_flags(struct ag_gemm *g, struct program *p)
     gate_init(&g->gate, p, true);
     g->ready = program_add_flags(p, "ready", ranks * g->panels * g->chunks_max);
     g->arrived = program_add_flags(p, "arrived", g->world.nodes * g->chunks_max);
-    g->go = program_add_flags(p, "go", 1);
+    g->go = program_add_flags(p, "go", g->barrier);
 }
 
 static void add_crews(struct ag_gemm *g, struct program *p, const struct ag_params *params,

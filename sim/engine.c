@@ -130,6 +130,12 @@ static void dispatch(void *arg, uint64_t now_ps)
         network_alarm(e->network, first->time_ps);
 }
 
+static void run_alone(struct engine *e)
+{
+    while (event_heap_first(&e->heap) != NULL)
+        call_first(e);
+}
+
 static void copy_config(struct engine *e, const struct engine_config *config)
 {
     e->ports = calloc(config->port_count + 1, sizeof(e->ports[0]));
@@ -152,7 +158,8 @@ enum status engine_create(const struct engine_config *config, struct engine **ou
 {
     struct engine_config chosen = *config;
 
-    TRY(engine_check_api(config->api, &chosen.api));
+    if (config->api != ENGINE_ALONE)
+        TRY(engine_check_api(config->api, &chosen.api));
     return engine_create_unchecked(&chosen, out);
 }
 
@@ -164,6 +171,11 @@ enum status engine_create_unchecked(const struct engine_config *config, struct e
     e->api = config->api;
     e->first_free = NO_RECORD;
     copy_config(e, config);
+    if (e->api == ENGINE_ALONE) {
+        snprintf(e->model, sizeof e->model, "events, flows alone on their links");
+        *out = e;
+        return ST_OK;
+    }
     e->network = network_create(config, (struct network_hooks){e, flow_drained, dispatch});
     if (e->network == NULL) {
         log_error("simgrid: no network model CM02");
@@ -205,6 +217,21 @@ static uint64_t enter_ports(struct engine *e, uint32_t dst, uint64_t bytes)
     return latency_ps;
 }
 
+/* The slowest of its ports is a flow's pace when it shares with nobody. */
+static uint64_t alone_ps(const struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes)
+{
+    double rate = e->ports[src].rate;
+    uint32_t first = dst, count = dst != ENGINE_NO_PORT;
+
+    if (dst != ENGINE_NO_PORT && dst >= e->port_count) {
+        first = e->groups[dst - e->port_count].first_port;
+        count = e->groups[dst - e->port_count].port_count;
+    }
+    for (uint32_t i = first; i < first + count; i++)
+        rate = e->ports[i].rate < rate ? e->ports[i].rate : rate;
+    return network_round_ps((double)bytes * 1e12 / rate);
+}
+
 void engine_flow(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound,
                  engine_fn *fn, void *arg, uint64_t a, uint64_t b)
 {
@@ -221,6 +248,8 @@ void engine_flow(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes, d
         r->earliest_ps += network_round_ps((double)bytes * 1e12 / rate_bound);
     if (bytes == 0) {
         schedule_arrival(e, e->now_ps, index);
+    } else if (e->api == ENGINE_ALONE) {
+        schedule_arrival(e, e->now_ps + alone_ps(e, src, dst, bytes), index);
     } else {
         e->draining_count++;
         network_start(e->network, index, src, dst, bytes, rate_bound);
@@ -235,8 +264,12 @@ uint32_t engine_group_port(const struct engine *e, uint32_t group)
 
 void engine_run(struct engine *e)
 {
-    dispatch(e, 0);
-    network_run(e->network);
+    if (e->api == ENGINE_ALONE) {
+        run_alone(e);
+    } else {
+        dispatch(e, 0);
+        network_run(e->network);
+    }
     assert(e->draining_count == 0 && e->heap.count == 0);
 }
 

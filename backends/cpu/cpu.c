@@ -53,8 +53,9 @@ static bool start_proxies(struct fleet *f)
 
 static void open_gates(struct fleet *f)
 {
+    f->started_ns = clock_now_ns();
     for (uint32_t i = 0; i < f->rank_count; i++)
-        f->ranks[i].started_ns[1] = clock_now_ns();
+        f->ranks[i].started_ns[1] = f->started_ns;
     for (uint32_t i = 0; i < f->rank_count; i++)
         fleet_signal(f, i, own_flag(f, OWN_BEGUN), 1);
 }
@@ -180,7 +181,8 @@ static void fill_result(const struct fleet *f, struct run_result *r)
         break;
     case STOP_QUIESCENT:
     case STOP_TIMEOUT:
-        r->status = ST_HANG;
+    case STOP_INTERRUPTED:
+        r->status = f->stop == STOP_INTERRUPTED ? ST_INTERRUPTED : ST_HANG;
         fleet_report_hang(f, r->report, sizeof r->report);
         break;
     }

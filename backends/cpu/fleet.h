@@ -59,6 +59,7 @@ struct worker {
 
     _Atomic uint32_t blocked_flag;   /* NO_FLAG: running or ended */
     _Atomic uint64_t blocked_target;
+    uint64_t         blocked_since_ns;
     uint64_t         given_up_value; /* of the flag, when the run stopped */
 
     uint64_t tasks, puts;
@@ -94,7 +95,7 @@ struct rank {
     uint64_t            started_ns[EPOCH_TIMES], ended_ns[EPOCH_TIMES]; /* by epoch % EPOCH_TIMES */
 };
 
-enum stop { STOP_NOT, STOP_QUIESCENT, STOP_TIMEOUT, STOP_START /* a thread did not start */ };
+enum stop { STOP_NOT, STOP_QUIESCENT, STOP_TIMEOUT, STOP_INTERRUPTED, STOP_START /* a thread did not start */ };
 
 struct fleet {
     const struct job         *job;
@@ -106,6 +107,7 @@ struct fleet {
     struct worker            *workers; /* by rank, then crew */
     uint8_t                 **windows;
     struct memory             memory;
+    uint64_t                  started_ns;
 
     _Atomic uint32_t stop;     /* enum stop: the abort word, which every wait looks at */
     _Atomic uint64_t active;   /* running workers and undelivered puts: what can still signal */

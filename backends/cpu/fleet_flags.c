@@ -68,6 +68,7 @@ static void block(struct worker *w, uint32_t flag, uint64_t target)
 {
     struct fleet *f = w->fleet;
 
+    w->blocked_since_ns = clock_now_ns();
     atomic_store_explicit(&w->blocked_target, target, memory_order_relaxed);
     atomic_store_explicit(&w->blocked_flag, flag, memory_order_relaxed);
     atomic_fetch_sub_explicit(&f->active, 1, memory_order_relaxed);

@@ -17,17 +17,29 @@ static struct stuck describe(const struct worker *w)
         .flag = w->blocked_flag,
         .value = w->given_up_value,
         .wanted = w->blocked_target,
+        .since_ps = (w->blocked_since_ns - w->fleet->started_ns) * 1000,
     };
 }
 
-static uint64_t collect(const struct fleet *f, struct stuck *out)
+/* Not blocked, and neither before its first task nor behind its last one. */
+static bool at_work(const struct fleet *f, const struct worker *w)
 {
-    uint64_t count = 0;
+    return w->blocked_flag == NO_FLAG && w->at.epoch > 0 &&
+           w->at.index < program_queue_length(f->program, w->rank->index, w->at.queue);
+}
 
-    for (uint32_t i = 0; i < f->worker_count; i++)
-        if (f->workers[i].blocked_flag < f->program->flag_count) /* else: waits for its own rank */
-            out[count++] = describe(&f->workers[i]);
-    return count;
+static void collect_workers(const struct fleet *f, struct hang *h, struct stuck *stuck,
+                            struct hang_open *open)
+{
+    for (uint32_t i = 0; i < f->worker_count; i++) {
+        const struct worker *w = &f->workers[i];
+
+        if (w->blocked_flag < f->program->flag_count) /* not on its own rank */
+            stuck[h->stuck_count++] = describe(w);
+        else if (at_work(f, w))
+            open[h->open_count++] = (struct hang_open){w->rank->index, w->at.queue,     w->at.index,
+                                                       w->at.epoch,    "was under way", true};
+    }
 }
 
 static void collect_ranks(const struct fleet *f, struct hang_rank *out)
@@ -39,25 +51,36 @@ static void collect_ranks(const struct fleet *f, struct hang_rank *out)
     }
 }
 
+static const char *headline(const struct fleet *f)
+{
+    switch ((enum stop)f->stop) {
+    case STOP_QUIESCENT:
+        return "no progress: every worker waits and nothing is in flight";
+    case STOP_INTERRUPTED:
+        return "stopped from outside";
+    default:
+        return "no progress: no flag has moved for the time-out, but some tasks were still running";
+    }
+}
+
 void fleet_report_hang(const struct fleet *f, char *out, size_t out_bytes)
 {
     struct stuck *stuck = calloc(f->worker_count + 1, sizeof *stuck);
+    struct hang_open *open = calloc(f->worker_count + 1, sizeof *open);
     struct hang_rank *ranks = calloc(f->rank_count, sizeof *ranks);
 
-    if (stuck && ranks) {
+    if (stuck && open && ranks) {
         struct hang hang = {.program = f->program,
                             .ranks = ranks,
                             .stuck = stuck,
-                            .stuck_count = collect(f, stuck)};
+                            .open = open,
+                            .stopped = f->stop == STOP_INTERRUPTED};
 
+        collect_workers(f, &hang, stuck, open);
         collect_ranks(f, ranks);
-        hang_report_write(&hang,
-                          f->stop == STOP_QUIESCENT
-                              ? "no progress: every worker waits and nothing is in flight"
-                              : "no progress: no flag has moved for the time-out, but some tasks "
-                                "were still running",
-                          out, out_bytes);
+        hang_report_write(&hang, headline(f), out, out_bytes);
     }
     free(stuck);
+    free(open);
     free(ranks);
 }

@@ -1,5 +1,5 @@
-/* Decides that a run hangs: at once when every worker waits for a flag that nobody is left to
- * signal, else when no flag has moved for the time-out. */
+/* Decides that a run ends early: at once when every worker waits for a flag that nobody is left to
+ * signal (a hang), when somebody interrupts it, or when no flag has moved for the time-out. */
 #include "backends/cpu/fleet.h"
 
 #define POLL_NS 10000000
@@ -80,7 +80,9 @@ void fleet_watch(struct fleet *f)
         bell_sleep(&f->end_bell, seen, POLL_NS);
         if (fleet_stopped(f) || all_ended(f))
             continue;
-        if (quiescent(f, &w))
+        if (f->job->interrupted && *f->job->interrupted)
+            fleet_stop(f, STOP_INTERRUPTED);
+        else if (quiescent(f, &w))
             fleet_stop(f, STOP_QUIESCENT);
         else if (timed_out(f, &w))
             fleet_stop(f, STOP_TIMEOUT);

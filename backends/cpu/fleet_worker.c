@@ -123,8 +123,8 @@ static bool drain(struct worker *w, uint32_t queue)
             return true;
         program_task(p, w->rank->index, queue, w->at.index, &t);
         w->at.op = t.op;
-        if (!run_task(w, &t))
-            return false;
+        if (!run_task(w, &t) || fleet_stopped(w->fleet))
+            return false; /* still at this task, for the report */
     }
 }
 

@@ -3,16 +3,19 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "backends/ops/hang_cause.h"
 #include "core/program_print.h"
 
-#define WAITS_SHOWN 6
-#define MISSING_SHOWN 3
-#define TASKS_SEARCHED 200000 /* per wait: a large program must not turn the report into a wait */
+#define CHAIN_SHOWN 6
+#define TASKS_SEARCHED 1000000 /* a large program must not turn the report into a wait */
 
 struct text {
     char *out;
     size_t size, used;
+    uint32_t lines;
 };
 
 static void say(struct text *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -30,106 +33,26 @@ static void say(struct text *x, const char *format, ...)
     x->used += n > 0 ? (size_t)n : 0;
 }
 
-/* ---- who should have signalled ---- */
-
-static bool signals(const struct program *p, uint32_t from, const struct task *t, uint32_t rank,
-                    uint32_t flag)
+static void end_line(struct text *x)
 {
-    for (uint32_t i = 0; i < t->signal_count; i++) {
-        uint32_t first, count = program_target_ranks(p, from, t->signals[i].rank, &first);
-
-        if (t->signals[i].flag == flag && rank >= first && rank - first < count)
-            return true;
-    }
-    return false;
+    say(x, "\n");
+    x->lines++;
 }
 
-static bool is_stuck(const struct hang *h, uint32_t rank, uint32_t queue, uint64_t index)
+/* ---- one wait ---- */
+
+static void say_task(struct text *x, const struct program *p, uint32_t rank, uint32_t queue,
+                     uint64_t index)
 {
-    for (uint64_t i = 0; i < h->stuck_count; i++)
-        if (h->stuck[i].rank == rank && h->stuck[i].queue == queue && h->stuck[i].index == index)
-            return true;
-    return false;
-}
-
-/* NULL: done in that epoch. */
-static const char *why_not_done(const struct hang *h, uint32_t rank, uint32_t queue, uint64_t index,
-                                uint64_t epoch)
-{
-    const struct hang_rank *r = &h->ranks[rank];
-
-    if (r->epoch != epoch)
-        return r->epoch > epoch ? NULL : "its rank has not begun that epoch";
-    if (index >= r->popped[queue])
-        return "not started";
-    return is_stuck(h, rank, queue, index) ? "waits itself" : NULL;
-}
-
-/* The epoch whose signals lift the flag to what is wanted: the waiter's, or one before it. */
-static uint64_t signal_epoch(const struct program *p, const struct stuck *w)
-{
-    uint64_t total = program_flag_total(p, w->rank, w->flag);
-
-    return total == 0 ? 0 : min_u64(ceil_div(w->wanted, total), w->epoch);
-}
-
-struct search {
-    uint64_t left; /* tasks that may still be looked at */
-    uint64_t found, shown;
-};
-
-static void search_queue(const struct hang *h, const struct stuck *w, uint32_t rank, uint32_t queue,
-                         struct search *s, struct text *x)
-{
-    const struct program *p = h->program;
-    uint64_t length = program_queue_length(p, rank, queue);
     struct task t;
 
-    for (uint64_t i = 0; i < length && s->left > 0; i++, s->left--) {
-        const char *why;
-
-        program_task(p, rank, queue, i, &t);
-        if (!signals(p, rank, &t, w->rank, w->flag))
-            continue;
-        s->found++;
-        why = why_not_done(h, rank, queue, i, signal_epoch(p, w));
-        if (!why || s->shown == MISSING_SHOWN)
-            continue;
-        s->shown++;
-        say(x, "    missing: rank %" PRIu32 " queue %s %s #%" PRIu64 " (%s)\n", rank,
-            p->queues[queue].name, op_name(t.op), i, why);
-    }
+    program_task(p, rank, queue, index, &t);
+    say(x, "rank %" PRIu32 " queue %s %s #%" PRIu64, rank, p->queues[queue].name, op_name(t.op),
+        index);
 }
 
-static void say_missing(struct text *x, const struct hang *h, const struct stuck *w)
+static void say_wait(struct text *x, const struct program *p, const struct stuck *w)
 {
-    struct search s = {.left = TASKS_SEARCHED};
-
-    for (uint32_t rank = 0; rank < world_ranks(h->program->world); rank++)
-        for (uint32_t q = 0; q < h->program->queue_count; q++)
-            search_queue(h, w, rank, q, &s, x);
-    if (s.left == 0)
-        say(x, "    (only the first %d tasks were searched for signals)\n", TASKS_SEARCHED);
-    else if (s.found == 0)
-        say(x, "    no task signals this flag\n");
-    else if (s.shown == 0)
-        say(x, "    all %" PRIu64 " tasks that signal it in epoch %" PRIu64 " are done\n", s.found,
-            signal_epoch(h->program, w));
-}
-
-/* ---- who waits ---- */
-
-static void say_phase(struct text *x, const struct stuck *w)
-{
-    if (w->step != STUCK_NO_STEP)
-        say(x, "step %" PRIu32 " wait", w->step);
-    else
-        say(x, "%s wait", w->phase == WAIT_LATE ? "late" : "entry");
-}
-
-static void say_wait(struct text *x, const struct hang *h, const struct stuck *w)
-{
-    const struct program *p = h->program;
     struct task t;
     char flag[64];
 
@@ -137,32 +60,215 @@ static void say_wait(struct text *x, const struct hang *h, const struct stuck *w
     program_print_flag(p, w->flag, flag, sizeof flag);
     say(x, "  rank %" PRIu32 " crew %s queue %s %s #%" PRIu64 ", epoch %" PRIu64 ", ", w->rank,
         p->crews[w->crew].name, p->queues[w->queue].name, op_name(t.op), w->index, w->epoch);
-    say_phase(x, w);
-    say(x, ": %s is %" PRIu64 ", wanted %" PRIu64 "\n", flag, w->value, w->wanted);
-    say_missing(x, h, w);
+    if (w->step != STUCK_NO_STEP)
+        say(x, "step %" PRIu32 " wait", w->step);
+    else
+        say(x, "%s wait", w->phase == WAIT_LATE ? "late" : "entry");
+    say(x, ": %s is %" PRIu64 ", wanted %" PRIu64 ", since %.6g us", flag, w->value, w->wanted,
+        (double)w->since_ps / 1e6);
+    end_line(x);
 }
 
-static bool is_shown(const struct stuck *const shown[], uint32_t count, const struct stuck *w)
+static void say_step(struct text *x, const struct hang *h, const struct hang_step *s)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (shown[i]->rank == w->rank && shown[i]->flag == w->flag && shown[i]->wanted == w->wanted)
+    static const char *const why[] = {
+        [CAUSE_NOT_BEGUN] = "its rank has not begun that epoch",
+        [CAUSE_QUEUED] = "not started",
+        [CAUSE_WAITS] = "waits itself",
+    };
+
+    if (s->cause <= CAUSE_TOO_LITTLE)
+        return; /* the root says it all */
+    say(x, "    missing: ");
+    say_task(x, h->program, s->rank, s->queue, s->index);
+    say(x, ", epoch %" PRIu64 " (%s)", s->epoch,
+        s->cause == CAUSE_OPEN   ? s->open->state
+        : s->cause == CAUSE_FATE ? h->ranks[s->rank].fate
+                                 : why[s->cause]);
+    if (s->others > 0)
+        say(x, " and %" PRIu64 " more", s->others);
+    end_line(x);
+}
+
+/* ---- root causes ---- */
+
+static void say_open(struct text *x, const struct hang *h, const struct hang_open *o)
+{
+    say_task(x, h->program, o->rank, o->queue, o->index);
+    say(x, ", epoch %" PRIu64 ", %s", o->epoch, o->state);
+}
+
+static void say_unpopped(struct text *x, const struct hang *h, uint32_t rank, uint32_t queue)
+{
+    const struct program *p = h->program;
+
+    say(x, "rank %" PRIu32 " queue %s, %" PRIu64 " of %" PRIu64 " tasks popped%s", rank,
+        p->queues[queue].name, h->ranks[rank].popped[queue], program_queue_length(p, rank, queue),
+        hang_queue_drained(p, queue) ? "" : ": no crew drains it");
+}
+
+static void say_root(struct text *x, const struct hang *h, const struct stuck *w,
+                     const struct hang_step *s)
+{
+    const struct program *p = h->program;
+    char flag[64];
+
+    program_print_flag(p, w->flag, flag, sizeof flag);
+    switch (s->cause) {
+    case CAUSE_NOT_FOUND:
+        say(x, "not found among the first %d tasks", TASKS_SEARCHED);
+        break;
+    case CAUSE_NOBODY:
+        say(x, "no task signals %s of rank %" PRIu32, flag, w->rank);
+        break;
+    case CAUSE_TOO_LITTLE:
+        say(x,
+            "all tasks that signal %s of rank %" PRIu32 " have done so, %" PRIu64
+            " an epoch, and more is wanted",
+            flag, w->rank, program_flag_total(p, w->rank, w->flag));
+        break;
+    case CAUSE_FATE:
+        say(x, "rank %" PRIu32 " %s", s->rank, h->ranks[s->rank].fate);
+        break;
+    default:
+        if (s->next)
+            say(x, "a cycle: each waits for the one below, the last for one above");
+        else if (s->open && h->ranks[s->rank].fate)
+            say(x, "rank %" PRIu32 " %s", s->rank, h->ranks[s->rank].fate);
+        else if (s->open)
+            say_open(x, h, s->open);
+        else if (s->cause == CAUSE_NOT_BEGUN)
+            say(x, "rank %" PRIu32 " has not begun epoch %" PRIu64, s->rank, s->epoch);
+        else
+            say_unpopped(x, h, s->rank, s->queue);
+    }
+}
+
+/* Nobody waits and yet not all is done. */
+static void say_root_without_waits(struct text *x, const struct hang *h)
+{
+    for (uint32_t rank = 0; rank < world_ranks(h->program->world); rank++)
+        if (h->ranks[rank].fate) {
+            say(x, "rank %" PRIu32 " %s", rank, h->ranks[rank].fate);
+            return;
+        }
+    if (h->open_count > 0) {
+        say_open(x, h, &h->open[0]);
+        return;
+    }
+    for (uint32_t rank = 0; rank < world_ranks(h->program->world); rank++)
+        for (uint32_t q = 0; q < h->program->queue_count; q++)
+            if (h->ranks[rank].popped[q] < program_queue_length(h->program, rank, q)) {
+                say_unpopped(x, h, rank, q);
+                return;
+            }
+    say(x, "not known");
+}
+
+/* ---- the chain ---- */
+
+struct chain {
+    struct hang_step *steps; /* parallel to `waits` */
+    const struct stuck **waits;
+    bool *visited; /* by index in h->stuck */
+    uint64_t count;
+};
+
+static void chain_follow(const struct hang *h, struct chain *c)
+{
+    uint64_t left = TASKS_SEARCHED;
+    const struct stuck *w = &h->stuck[0];
+
+    while (w && !c->visited[w - h->stuck]) {
+        c->visited[w - h->stuck] = true;
+        c->waits[c->count] = w;
+        c->steps[c->count] = hang_cause_find(h, w, &left);
+        w = c->steps[c->count++].next;
+    }
+}
+
+static void chain_say(struct text *x, const struct hang *h, const struct chain *c)
+{
+    uint64_t hidden = c->count > CHAIN_SHOWN ? c->count - CHAIN_SHOWN : 0;
+
+    for (uint64_t i = 0; i < c->count; i++) {
+        if (hidden > 0 && i == CHAIN_SHOWN / 2) {
+            say(x, "  ... %" PRIu64 " more in between ...", hidden);
+            end_line(x);
+            i += hidden;
+        }
+        say_wait(x, h->program, c->waits[i]);
+        say_step(x, h, &c->steps[i]);
+    }
+}
+
+static bool told(const struct hang *h, const struct chain *c, uint64_t i)
+{
+    const struct stuck *w = &h->stuck[i];
+
+    for (uint64_t j = 0; j < h->stuck_count; j++)
+        if (c->visited[j] && h->stuck[j].rank == w->rank && h->stuck[j].crew == w->crew &&
+            h->stuck[j].queue == w->queue)
             return true;
     return false;
+}
+
+/* One worker of a crew speaks for the others in the same queue. */
+static void say_others(struct text *x, const struct hang *h, struct chain *c)
+{
+    uint64_t silent = 0;
+    bool first = true;
+
+    for (uint64_t i = 0; i < h->stuck_count; i++) {
+        if (c->visited[i])
+            continue;
+        if (x->lines + 1 + first >= HANG_LINES_MAX || told(h, c, i)) {
+            silent++;
+            continue;
+        }
+        if (first) {
+            say(x, "also waiting:");
+            end_line(x);
+        }
+        first = false;
+        c->visited[i] = true;
+        say_wait(x, h->program, &h->stuck[i]);
+    }
+    if (silent > 0) {
+        say(x, "and %" PRIu64 " more workers that wait", silent);
+        end_line(x);
+    }
+}
+
+static void say_waits(struct text *x, const struct hang *h, struct chain *c)
+{
+    chain_follow(h, c);
+    say(x, "%s: ", h->stopped ? "held up by" : "root cause");
+    say_root(x, h, c->waits[c->count - 1], &c->steps[c->count - 1]);
+    end_line(x);
+    chain_say(x, h, c);
+    say_others(x, h, c);
 }
 
 void hang_report_write(const struct hang *h, const char *headline, char *out, size_t out_bytes)
 {
     struct text x = {.out = out, .size = out_bytes};
-    const struct stuck *shown[WAITS_SHOWN];
-    uint32_t count = 0;
+    struct chain c = {
+        .steps = calloc(h->stuck_count + 1, sizeof *c.steps),
+        .waits = calloc(h->stuck_count + 1, sizeof *c.waits),
+        .visited = calloc(h->stuck_count + 1, sizeof *c.visited),
+    };
 
-    say(&x, "%s\n", headline);
-    for (uint64_t i = 0; i < h->stuck_count && count < WAITS_SHOWN; i++) {
-        if (is_shown(shown, count, &h->stuck[i]))
-            continue;
-        shown[count++] = &h->stuck[i];
-        say_wait(&x, h, &h->stuck[i]);
+    say(&x, "%s", headline);
+    end_line(&x);
+    if (h->stuck_count > 0 && c.steps && c.waits && c.visited) {
+        say_waits(&x, h, &c);
+    } else {
+        say(&x, "%s: ", h->stopped ? "held up by" : "root cause");
+        say_root_without_waits(&x, h);
+        end_line(&x);
     }
-    if (h->stuck_count > count)
-        say(&x, "  and %" PRIu64 " more workers that wait\n", h->stuck_count - count);
+    free(c.steps);
+    free(c.waits);
+    free(c.visited);
 }

@@ -3,6 +3,8 @@
 #include <assert.h>
 
 #include "backends/sim/data.h"
+#include "backends/sim/fault.h"
+#include "backends/sim/jitter.h"
 #include "backends/sim/stats.h"
 #include "backends/sim/worker.h"
 
@@ -14,7 +16,8 @@ static bool isolated(const struct sim *s)
 void epoch_plan(struct sim *s)
 {
     const struct timing *t = &s->job->timing;
-    bool repeats = isolated(s) && s->options.jitter == 0 && !s->options.data;
+    bool repeats = isolated(s) && s->options.jitter == 0 && s->options.disorder <= 1 &&
+                   s->options.fault == 0 && !s->options.data;
     uint32_t iterations = t->iterations > 0 ? t->iterations : 1;
 
     if (isolated(s) && iterations > RESULT_SAMPLES_MAX)
@@ -25,12 +28,35 @@ void epoch_plan(struct sim *s)
 
 static void release(struct sim *s, uint32_t rank);
 
+/* The epoch may be over without it. */
+static void start_late(void *arg, uint64_t index, uint64_t epoch)
+{
+    struct sim *s = arg;
+    struct worker *w = &s->workers[index];
+    const struct rank *r = &s->ranks[w->id.rank];
+
+    if (!s->failed && r->running && r->epoch == epoch)
+        worker_start(s, w);
+}
+
+static void start_worker(struct sim *s, struct worker *w, uint64_t epoch)
+{
+    uint64_t pause_ps = jitter_pause(s, w->id.rank);
+
+    if (w->absent)
+        return;
+    if (pause_ps > 0)
+        engine_after(s->engine, pause_ps, start_late, s, worker_index(s, w), epoch);
+    else
+        worker_start(s, w);
+}
+
 static void rank_start(void *arg, uint64_t rank, uint64_t epoch)
 {
     struct sim *s = arg;
     struct rank *r = &s->ranks[rank];
 
-    if (s->failed)
+    if (s->failed || fault_stopped(s, (uint32_t)rank))
         return;
     r->epoch = epoch;
     r->running = true;
@@ -39,7 +65,7 @@ static void rank_start(void *arg, uint64_t rank, uint64_t epoch)
         r->cursors[q] = 0;
     data_begin_epoch(s, (uint32_t)rank);
     for (uint32_t i = 0; i < s->workers_per_rank; i++)
-        worker_start(s, sim_worker(s, (uint32_t)rank, i));
+        start_worker(s, sim_worker(s, (uint32_t)rank, i), epoch);
     release(s, (uint32_t)rank);
 }
 
@@ -56,7 +82,7 @@ static void start_aligned(void *arg, uint64_t epoch, uint64_t unused)
     s->epoch_start_ps = sim_now(s);
     s->ranks_running = s->rank_count;
     for (uint32_t rank = 0; rank < s->rank_count; rank++)
-        engine_after(s->engine, launch_ps(s), rank_start, s, rank, epoch);
+        engine_after(s->engine, launch_ps(s) + jitter_pause(s, rank), rank_start, s, rank, epoch);
 }
 
 void epoch_start(struct sim *s)
@@ -91,7 +117,8 @@ static void end_pipelined(struct sim *s, uint32_t rank, uint64_t epoch)
         return;
     if (s->job->timing.launch)
         issued_ps = s->machine->host.launch_ps + epoch * s->machine->host.issue_ps;
-    engine_after(s->engine, issued_ps > now ? issued_ps - now : 0, rank_start, s, rank, epoch + 1);
+    engine_after(s->engine, (issued_ps > now ? issued_ps - now : 0) + jitter_pause(s, rank),
+                 rank_start, s, rank, epoch + 1);
 }
 
 static void rank_end(struct sim *s, uint32_t rank)

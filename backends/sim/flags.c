@@ -68,6 +68,14 @@ static uint32_t take_satisfied(struct sim *s, uint32_t *link, uint64_t value)
     return taken;
 }
 
+static void wake_late(void *arg, uint64_t index, uint64_t unused)
+{
+    struct sim *s = arg;
+
+    (void)unused;
+    worker_wake(s, &s->workers[index]);
+}
+
 static void signal_seen(void *arg, uint64_t slot, uint64_t add)
 {
     struct sim *s = arg;
@@ -77,9 +85,13 @@ static void signal_seen(void *arg, uint64_t slot, uint64_t add)
     next = take_satisfied(s, &s->first_blocked[slot], s->counters[slot]);
     while (next != NO_WORKER) {
         struct worker *w = &s->workers[next];
+        uint64_t pause_ps = jitter_pause(s, w->id.rank);
 
         next = w->next_blocked;
-        worker_wake(s, w);
+        if (pause_ps > 0)
+            engine_after(s->engine, pause_ps, wake_late, s, worker_index(s, w), 0);
+        else
+            worker_wake(s, w);
     }
 }
 
@@ -97,8 +109,8 @@ void flags_signal(struct sim *s, uint32_t rank, const struct task *t)
 
             if (t->op == OP_PUT && to == rank)
                 ps += s->machine->nic.latency_ps; /* the acknowledgement's way back */
-            engine_after(s->engine, jitter_spread(s, ps), signal_seen, s, flag_slot(s, to, g->flag),
-                         g->add);
+            engine_after(s->engine, jitter_spread(s, DELAY_SIGNAL, to, ps), signal_seen, s,
+                         flag_slot(s, to, g->flag), g->add);
         }
     }
 }

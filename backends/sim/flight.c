@@ -4,6 +4,7 @@
 
 #include "backends/sim/data.h"
 #include "backends/sim/epoch.h"
+#include "backends/sim/fault.h"
 #include "backends/sim/flags.h"
 #include "backends/sim/jitter.h"
 #include "backends/sim/stats.h"
@@ -41,6 +42,10 @@ static void stores_arrived(void *arg, uint64_t flight, uint64_t unused)
     (void)unused;
     if (--f->pending > 0 || s->failed)
         return;
+    if (fault_stopped(s, rank)) {
+        fault_lose(s, &f->id, "was in hand when its rank stopped");
+        return;
+    }
     land(s, f);
     pool_give(&s->flights, f);
     w->storing = false;
@@ -52,7 +57,8 @@ static void stores_arrived(void *arg, uint64_t flight, uint64_t unused)
 static void store_arrived(void *arg, uint64_t flight, uint64_t started_ps)
 {
     struct sim *s = arg;
-    uint64_t late_ps = jitter_extra(s, sim_now(s) - started_ps);
+    const struct flight *f = (const struct flight *)(uintptr_t)flight;
+    uint64_t late_ps = jitter_extra(s, DELAY_FLOW, f->id.rank, sim_now(s) - started_ps);
 
     if (late_ps > 0)
         engine_after(s->engine, late_ps, stores_arrived, s, flight, 0);
@@ -82,19 +88,29 @@ static void put_landed(void *arg, uint64_t flight, uint64_t unused)
     (void)unused;
     if (s->failed)
         return;
+    if (f->landed) {
+        fault_refuse_second(s, &f->id);
+        return;
+    }
     land(s, f);
-    pool_give(&s->flights, f);
+    f->landed = true;
+    if (--f->pending == 0)
+        pool_give(&s->flights, f);
 }
 
 /* Perturbing single arrivals would let puts overtake each other. */
 void flight_put_arrived(void *arg, uint64_t flight, uint64_t started_ps)
 {
     struct sim *s = arg;
+    struct flight *f = (struct flight *)(uintptr_t)flight;
     bool ordered = s->machine->nic.kind == NIC_RC;
-    uint64_t late_ps = ordered ? 0 : jitter_extra(s, sim_now(s) - started_ps);
+    uint64_t took_ps = sim_now(s) - started_ps, late_ps, fault_ps;
 
-    if (late_ps > 0)
-        engine_after(s->engine, late_ps, put_landed, s, flight, 0);
-    else
-        put_landed(s, flight, 0);
+    late_ps = ordered ? 0 : jitter_extra(s, DELAY_PUT, f->id.rank, took_ps);
+    f->pending = fault_put_arrivals(s, &f->id, took_ps, &fault_ps);
+    for (uint32_t count = f->pending; count > 0; count--)
+        if (late_ps + fault_ps > 0 || count > 1)
+            engine_after(s->engine, late_ps + fault_ps, put_landed, s, flight, 0);
+        else
+            put_landed(s, flight, 0);
 }

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "backends/sim/fault.h"
 #include "backends/sim/flight.h"
 #include "backends/sim/jitter.h"
 #include "backends/sim/stats.h"
@@ -42,10 +43,12 @@ static void free_place(struct sim *s, struct fifo *f)
 
 static uint32_t put_target(const struct task *t, uint32_t rank)
 {
+    if (t->out_count > 0)
+        return t->out[0].rank;
     for (uint32_t i = 0; i < t->signal_count; i++)
         if (t->signals[i].rank != rank)
             return t->signals[i].rank;
-    assert(!"a put signals its target");
+    assert(!"a put has a target");
     return rank;
 }
 
@@ -59,6 +62,10 @@ static void posted(void *arg, uint64_t flight, uint64_t unused)
     (void)unused;
     if (s->failed)
         return;
+    if (fault_stopped(s, f->id.rank)) {
+        fault_lose(s, &f->id, "was queued when its rank stopped");
+        return;
+    }
     program_task(s->program, f->id.rank, f->id.queue, f->id.index, &t);
     fabric_put(s->fabric, f->id.rank, put_target(&t, f->id.rank), transfer_bytes(s, &t.a, t.m, t.n),
                flight_put_arrived, s, flight, sim_now(s));
@@ -71,10 +78,10 @@ void put_push(struct sim *s, struct worker *w)
     struct rank *r = &s->ranks[w->id.rank];
     struct flight *f = flight_of_put(s, w);
     uint64_t now = sim_now(s);
-    uint64_t seen_ps = now + jitter_spread(s, s->machine->proxy.notice_ps);
+    uint64_t seen_ps = now + jitter_spread(s, DELAY_PROXY, w->id.rank, s->machine->proxy.notice_ps);
 
-    r->fifo.proxy_free_ps =
-        max_u64(seen_ps, r->fifo.proxy_free_ps) + jitter_spread(s, s->machine->proxy.post_ps);
+    r->fifo.proxy_free_ps = max_u64(seen_ps, r->fifo.proxy_free_ps) +
+                            jitter_spread(s, DELAY_PROXY, w->id.rank, s->machine->proxy.post_ps);
     s->result->puts++;
     engine_after(s->engine, r->fifo.proxy_free_ps - now, posted, s, (uintptr_t)f, 0);
 }

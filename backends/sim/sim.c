@@ -6,6 +6,7 @@
 
 #include "backends/sim/data.h"
 #include "backends/sim/epoch.h"
+#include "backends/sim/fault.h"
 #include "backends/sim/hang.h"
 #include "backends/sim/jitter.h"
 #include "backends/sim/state.h"
@@ -20,12 +21,30 @@ static const struct option options[] = {
     {"jitter", OPTION_NUMBER, offsetof(struct sim_options, jitter), "0", .min = 0, .max = 0.5,
      .help = "relative spread of tile times, flag latencies and flows, drawn from the seed"},
     {"engine", OPTION_CHOICE, offsetof(struct sim_options, engine), "auto",
-     .choices = "auto|kernel|s4u",
-     .help = "how SimGrid's network model is driven; auto takes the fast way where it is safe"},
+     .choices = "auto|kernel|s4u|alone",
+     .help = "how SimGrid's network model is driven; auto takes the fast way where it is safe; "
+             "alone: without SimGrid, flows do not share links"},
     {"unordered", OPTION_BOOL, offsetof(struct sim_options, unordered), "false",
      .help = "puts of a pair may overtake each other on every kind of NIC (shows with jitter)"},
+    {"disorder", OPTION_NUMBER, offsetof(struct sim_options, disorder), "1", .min = 1, .max = 10000,
+     .help = "stretch delays by up to this factor, reorder puts, do without some workers, as "
+             "mkernel explore does; 1: none"},
     {"memory", OPTION_SIZE, offsetof(struct sim_options, memory_bytes), "0B",
      .help = "refuse to run above this estimate; 0B: the run's own limit alone"},
+    {"fault", OPTION_CHOICE, offsetof(struct sim_options, fault), "none", .choices = FAULT_CHOICES,
+     .help = "what goes wrong; links are those between nodes (docs/exploration.md)"},
+    {"fault_rank", OPTION_COUNT, offsetof(struct sim_options, fault_rank), "0",
+     .help = "the rank it strikes, or whose puts"},
+    {"fault_put", OPTION_COUNT, offsetof(struct sim_options, fault_put), "1", .min = 1, .max = 1e18,
+     .help = "dropped_put, duplicated_put: which of the rank's puts, from 1"},
+    {"fault_factor", OPTION_NUMBER, offsetof(struct sim_options, fault_factor), "10", .min = 1,
+     .max = 10000, .help = "straggler, slow_link: times as long"},
+    {"fault_loss", OPTION_NUMBER, offsetof(struct sim_options, fault_loss), "0.1", .min = 0,
+     .max = 0.99, .help = "lossy_link: share of messages that are lost and sent again"},
+    {"fault_delay", OPTION_TIME, offsetof(struct sim_options, fault_delay_ps), "500us", .min = 1,
+     .max = 1e15, .help = "lossy_link: time until a lost message is sent again"},
+    {"fault_time", OPTION_TIME, offsetof(struct sim_options, fault_time_ps), "0us", .min = 0,
+     .max = 1e18, .help = "dead_link, stopped_rank: from when on"},
     {0},
 };
 
@@ -108,11 +127,19 @@ static enum status check_memory(const struct sim *s)
     return ST_MEMORY;
 }
 
+/* By how much faults and disorder may lengthen a worker's time. */
+static double stretch(const struct sim *s)
+{
+    double straggler = s->options.fault == FAULT_STRAGGLER ? s->options.fault_factor : 1;
+
+    return straggler * s->options.disorder * s->options.disorder;
+}
+
 /* Times, and their sums over all workers, must fit 64 bits of picoseconds. */
 static enum status check_duration(const struct sim *s)
 {
     double tile_time_s = (double)library_cost_of(s->job->kernel)
-                             ->ps(s->machine, s->job->problem, s->program->world) * 1e-12;
+                             ->ps(s->machine, s->job->problem, s->program->world) * 1e-12 * stretch(s);
     double worker_s =
         tile_time_s * s->rank_count * max_u64(s->workers_per_rank, s->machine->gpu.sms);
 
@@ -192,13 +219,14 @@ static void sim_close(struct sim *s)
 static enum status sim_open(struct sim *s)
 {
     epoch_plan(s);
+    TRY(fault_open(s));
     TRY(check_duration(s));
     TRY(check_memory(s));
     TRY(open_tables(s));
     TRY(fabric_create(s->machine, s->program->world, (enum engine_api)s->options.engine,
                       &s->fabric));
     s->engine = fabric_engine(s->fabric);
-    jitter_seed(s, s->job->seed);
+    jitter_open(s, s->job->seed);
     stats_open(s);
     return s->options.data && !data_open(s) ? refused_memory(s) : ST_OK;
 }
@@ -208,7 +236,7 @@ static void sim_run(struct sim *s)
     epoch_start(s);
     engine_run(s->engine);
     if (!s->failed && !epoch_all_done(s))
-        hang_describe(s);
+        hang_describe(s, ST_HANG, "no progress: every worker waits and nothing is in flight");
     data_verdict(s);
     stats_close(s);
 }
@@ -223,12 +251,13 @@ static enum status run(const struct job *job, struct run_result *r)
         .rank_count = world_ranks(job->program->world),
         .workers_per_rank = workers_per_rank(job->program),
         .result = r,
+        .options = {.disorder = 1},
     };
 
     if (job->options)
         s.options = *(const struct sim_options *)job->options;
     s.options.data |= job->data;
-    if (s.options.unordered)
+    if (s.options.unordered || s.options.disorder > 1)
         machine.nic.kind = NIC_SRD;
     *r = (struct run_result){.status = ST_OK};
     enum status st = sim_open(&s);

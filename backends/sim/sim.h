@@ -17,7 +17,13 @@ struct sim_options {
     double   jitter;       /* 0..0.5: relative spread of tile times, flag latencies and flows */
     uint32_t engine;       /* enum engine_api */
     bool     unordered;    /* puts of a pair may overtake each other on every kind of NIC */
+    double   disorder;     /* up to which factor delays are stretched (jitter.h); 1: none */
     uint64_t memory_bytes; /* refuse to run above; 0: the job's limit alone */
+
+    uint32_t fault; /* enum fault_kind; fault.h says which of the others it reads */
+    uint64_t fault_rank, fault_put;
+    double   fault_factor, fault_loss;
+    uint64_t fault_delay_ps, fault_time_ps;
 };
 
 #endif

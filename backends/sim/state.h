@@ -36,6 +36,9 @@ enum phase {
     PHASE_FINISH,
 };
 
+/* What takes time, as far as perturbation tells it apart. */
+enum delay { DELAY_WORK, DELAY_SIGNAL, DELAY_FLOW, DELAY_PROXY, DELAY_PUT, DELAY_PAUSE, DELAYS };
+
 struct access; /* conflict.h */
 
 struct worker {
@@ -51,6 +54,7 @@ struct worker {
     uint64_t since_ps;        /* when it last became busy, blocked or idle */
     bool     fetched;         /* its task was popped while the one before ran */
     bool     streaming;       /* the task before was a copy, and nothing was waited for since */
+    bool     absent;          /* under disorder: this run does without it */
     bool     storing;         /* a flight with an earlier task's stores is under way */
 
     /* While blocked: why, and who comes next in the list that it is in. */
@@ -67,7 +71,8 @@ struct worker {
 struct flight {
     struct task_id id;
     uint32_t       worker;  /* that started it */
-    uint32_t       pending; /* flows under way */
+    uint32_t       pending; /* flows under way; of a put: deliveries */
+    bool           landed;  /* a put: was delivered */
     struct access *accesses;
 };
 
@@ -85,11 +90,28 @@ struct rank {
     uint64_t    epoch;     /* 0: none has started */
     bool        running;
     uint64_t    step_ps; /* one GEMM step on this machine at this load */
+    double      slow[DELAYS]; /* under disorder: factors for the whole run */
     struct fifo fifo;
 };
 
 struct prng {
     uint64_t state;
+};
+
+/* A task that was begun and will never be done. */
+struct lost_task {
+    struct task_id id;
+    const char    *state;
+};
+
+#define FAULT_LOST_MAX 32
+
+/* What the injected fault has done so far. */
+struct faults {
+    uint64_t         puts; /* of the rank it strikes */
+    struct lost_task lost[FAULT_LOST_MAX];
+    uint32_t         lost_count;
+    char             fate[48];
 };
 
 struct data; /* data.h */
@@ -110,7 +132,9 @@ struct sim {
     uint32_t      *first_blocked; /* the workers that wait for it, latest first */
     struct pool    flights;
     struct prng    prng;
+    double         stretched; /* under disorder: share of single delays that are stretched */
     struct data   *data; /* NULL: timing only */
+    struct faults  faults;
 
     uint32_t ranks_running;
     uint64_t epoch_start_ps; /* isolated: of the aligned epoch */

@@ -7,8 +7,10 @@
 #include "backends/sim/cost.h"
 #include "backends/sim/data.h"
 #include "backends/sim/epoch.h"
+#include "backends/sim/fault.h"
 #include "backends/sim/flags.h"
 #include "backends/sim/flight.h"
+#include "backends/sim/hang.h"
 #include "backends/sim/jitter.h"
 #include "backends/sim/put.h"
 #include "backends/sim/stats.h"
@@ -31,7 +33,8 @@ static void piece_done(void *arg, uint64_t index, uint64_t unused)
 static void flow_done(void *arg, uint64_t index, uint64_t started_ps)
 {
     struct sim *s = arg;
-    uint64_t late_ps = jitter_extra(s, sim_now(s) - started_ps);
+    uint64_t late_ps =
+        jitter_extra(s, DELAY_FLOW, s->workers[index].id.rank, sim_now(s) - started_ps);
 
     if (late_ps > 0)
         engine_after(s->engine, late_ps, piece_done, s, index, 0);
@@ -43,8 +46,11 @@ static void flow_done(void *arg, uint64_t index, uint64_t started_ps)
 static bool charge(struct sim *s, struct worker *w, uint64_t ps)
 {
     if (ps > 0) {
+        uint64_t spread_ps =
+            jitter_spread(s, DELAY_WORK, w->id.rank, fault_work_ps(s, w->id.rank, ps));
+
         w->pending++;
-        engine_after(s->engine, jitter_spread(s, ps), piece_done, s, worker_index(s, w), 0);
+        engine_after(s->engine, spread_ps, piece_done, s, worker_index(s, w), 0);
     }
     return w->pending == 0;
 }
@@ -219,6 +225,17 @@ static bool phase_finish(struct sim *s, struct worker *w)
     return true;
 }
 
+/* Somebody wants to know where the run stands, and then that it ends. */
+static void look_for_interrupt(struct sim *s)
+{
+    const volatile sig_atomic_t *interrupted = s->job->interrupted;
+
+    if (s->failed || !interrupted || !*interrupted)
+        return;
+    s->failed = true;
+    hang_describe(s, ST_INTERRUPTED, "stopped from outside");
+}
+
 static void worker_run(struct sim *s, struct worker *w)
 {
     static bool (*const phases[])(struct sim *, struct worker *) = {
@@ -228,7 +245,8 @@ static void worker_run(struct sim *s, struct worker *w)
         [PHASE_FINISH] = phase_finish,
     };
 
-    while (!s->failed && phases[w->phase](s, w))
+    look_for_interrupt(s);
+    while (!s->failed && !fault_stopped(s, w->id.rank) && phases[w->phase](s, w))
         ;
 }
 

@@ -192,12 +192,13 @@ static void print_why(const struct compare *c, uint64_t group, bool wins, FILE *
             record_mode_name(u->timing.mode));
 }
 
-static void print_honesty(const struct backend *b, FILE *f)
+static void print_honesty(const struct backend *b, const struct machine *m, FILE *f)
 {
     if (b->exclusive)
         fprintf(f, "; measured on this host's processors, which says nothing about GPUs.\n");
     else
-        fprintf(f, "; model error: not yet measured on this machine.\n");
+        fprintf(f, "; model error: %s.\n",
+                m->model_error[0] ? m->model_error : "not yet measured on this machine");
 }
 
 /* ---- a kernel ---- */
@@ -216,7 +217,7 @@ static void conclude(const struct compare *c, const struct kernel *k, const stru
     if (main.shapes == 0) {
         fprintf(f, "%s: nothing to compare: a fused result and one of another variant are needed",
                 k->name);
-        print_honesty(b, f);
+        print_honesty(b, c->points[0].point->machine, f);
         return;
     }
     fprintf(f, "%s: fused ", k->name);
@@ -224,7 +225,7 @@ static void conclude(const struct compare *c, const struct kernel *k, const stru
     if (nccl.shapes && streams.shapes)
         print_streams(&streams, f);
     print_why(c, wins ? main.best_group : main.worst_group, wins, f);
-    print_honesty(b, f);
+    print_honesty(b, c->points[0].point->machine, f);
 }
 
 static bool seen_before(const struct compare *c, uint64_t group)

@@ -7,6 +7,18 @@
 
 #include "core/machine.h"
 
+bool harness_can_run(const struct backend *b)
+{
+    static const struct backend *told;
+    char why[256] = "tests/device runs it";
+    bool can = strcmp(b->name, "cuda") != 0 && b->available(why, sizeof why) == ST_OK;
+
+    if (!can && told != b)
+        fprintf(stderr, "%s: skipped: %s\n", b->name, why);
+    told = can ? told : b;
+    return can;
+}
+
 const struct machine *harness_machine(void)
 {
     static struct machine machine;

@@ -15,6 +15,10 @@ struct trial {
     const char           *options; /* "key=value key=value"; unknown keys are passed over */
 };
 
+/* False, once aloud, where the backend lacks something here or has a suite of its own that keeps one process
+ * (tests/device). */
+bool harness_can_run(const struct backend *b);
+
 /* The machine of all trials. */
 const struct machine *harness_machine(void);
 

@@ -107,6 +107,11 @@ static void run_exactly(const struct backend *b, const struct variant *v, enum f
     struct program program = {0};
     char text[PROBLEM_TEXT_BYTES];
 
+    if (!harness_can_run(b)) {
+        free(params);
+        free(r);
+        return;
+    }
     harness_options(kernel->options, params, v->params);
     ck_assert_msg(kernel->emit(&problem, world, harness_machine(), form, params, &program,
                                &complaint) == ST_OK,

@@ -62,6 +62,10 @@ START_TEST(story_comes_out_right)
     const struct backend *b = backends[_i / story_count / COUNT(settings)];
     struct run_result *r = calloc(1, sizeof *r);
 
+    if (!harness_can_run(b)) {
+        free(r);
+        return;
+    }
     run_story(s, b, setting, r);
     ck_assert_msg(r->status == ST_OK, "%s: %s: %s\n%s", b->name, s->name, status_text(r->status),
                   r->report);
@@ -80,6 +84,10 @@ START_TEST(story_fails_as_it_must)
     const struct backend *b = backends[_i / failing_story_count];
     struct run_result *r = calloc(1, sizeof *r);
 
+    if (!harness_can_run(b)) {
+        free(r);
+        return;
+    }
     run_story(s, b, &settings[0], r);
     if (getenv("MKERNEL_TEST_SHOW"))
         fprintf(stderr, "%s: %s: %s\n%s\n", b->name, s->name, status_text(r->status), r->report);

@@ -102,6 +102,26 @@ START_TEST(a_lone_flow_takes_bytes_over_rate_and_latency)
 }
 END_TEST
 
+/* Without SimGrid: one engine after the other, and two flows that do not notice each other. */
+START_TEST(flows_alone_share_nothing)
+{
+    const struct engine_port ports[] = {{100e9, 1000000}, {50e9, 2000000}, {100e9, 0}};
+
+    for (size_t i = 0; i < sizeof durations / sizeof durations[0]; i++) {
+        seen.count = 0;
+        check_duration(ENGINE_ALONE, &durations[i], 0);
+    }
+    seen.count = 0;
+    open_engine(ENGINE_ALONE, ports, 3);
+    flow(0, 1, 1000000, 0, 0);
+    flow(2, 1, 1000000, 0, 1);
+    engine_run(seen.engine);
+    ck_assert_uint_eq(seen.by_id[0], 22000000); /* the slower port's pace, the larger latency */
+    ck_assert_uint_eq(seen.by_id[1], 22000000);
+    engine_destroy(seen.engine);
+}
+END_TEST
+
 START_TEST(a_flow_takes_as_long_later)
 {
     const struct duration_row *row = &durations[_i / 2];
@@ -494,6 +514,7 @@ int main(void)
 
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, a_lone_flow_takes_bytes_over_rate_and_latency, 0, rows);
+    tcase_add_test(tc, flows_alone_share_nothing);
     tcase_add_loop_test(tc, a_flow_takes_as_long_later, 0, rows);
     tcase_add_loop_test(tc, the_clock_does_not_drift, 0, 2);
     tcase_add_loop_test(tc, far_times_are_reached, 0, 2);

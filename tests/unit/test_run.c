@@ -13,7 +13,7 @@
 static volatile sig_atomic_t interrupted;
 
 /* What the fake backend does is the problem's m. */
-enum { FINE, CRASH, VANISH, SPIN, KILLED, REPORT, NAP };
+enum { FINE, CRASH, VANISH, SPIN, KILLED, REPORT, NAP, ANSWER, DEAF };
 
 static enum status act(const struct job *job, enum baseline which, struct run_result *r)
 {
@@ -22,6 +22,16 @@ static enum status act(const struct job *job, enum baseline which, struct run_re
     case CRASH:  signal(SIGSEGV, SIG_DFL); raise(SIGSEGV); break;
     case VANISH: _exit(3);
     case SPIN:   for (;;) pause();
+    case ANSWER:
+        while (!*child_interrupt())
+            usleep(1000);
+        r->status = ST_INTERRUPTED;
+        strcpy(r->report, "rank 5 was under way");
+        break;
+    case DEAF:
+        child_interrupt();
+        for (;;)
+            pause();
     case KILLED: raise(SIGKILL); break;
     case REPORT: r->status = ST_HANG; strcpy(r->report, "rank 3 waits"); break;
     case NAP:    usleep(500000); break;
@@ -117,6 +127,29 @@ START_TEST(a_baseline_without_a_model_is_skipped)
 }
 END_TEST
 
+/* A run that is out of time is asked where it stands, and does not have to answer. */
+START_TEST(a_time_out_has_a_report)
+{
+    static const uint64_t acts[] = {ANSWER, DEAF};
+    struct point points[2];
+    struct run_unit units[2];
+    struct run_config c = config(2);
+    uint64_t start = child_clock_ns();
+
+    make_units(units, points, &beside, acts, 2);
+    c.timeout_ns = SECOND / 5;
+    ck_assert_int_eq(run_units(units, 2, &c), ST_OK);
+    ck_assert_uint_lt(child_clock_ns() - start, 20 * SECOND);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(units[i].result->status, ST_HANG);
+        ck_assert_ptr_nonnull(strstr(units[i].result->report, "no result after 0.2 s"));
+    }
+    ck_assert_ptr_nonnull(strstr(units[0].result->report, "rank 5 was under way"));
+    free(units[0].result);
+    free(units[1].result);
+}
+END_TEST
+
 static void interrupt_at_one(void *arg, uint64_t finished, uint64_t total)
 {
     (void)arg, (void)total;
@@ -149,6 +182,7 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, each_end_has_its_status, 1, 3);
     tcase_add_test(tc, runs_share_time_where_they_may);
+    tcase_add_test(tc, a_time_out_has_a_report);
     tcase_add_test(tc, a_baseline_without_a_model_is_skipped);
     tcase_add_test(tc, what_is_complete_survives_an_interrupt);
     suite_add_tcase(s, tc);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/sim/fault.h"
 #include "sim_script.h"
 
 enum { COMPUTE, COMM };              /* queues and crews */
@@ -301,6 +302,91 @@ START_TEST(jitter_repeats_with_its_seed)
 }
 END_TEST
 
+/* ---- disorder and faults ---- */
+
+/* Rank 0 sends three tiles to rank 1, which computes on each. */
+static void init_puts(void)
+{
+    script_init(&s, 2, 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        script_put(&s, 0, COMM, i * 32, 1, READY + i);
+        task_wait(script_gemm(&s, 1, COMPUTE, 64, 1), READY + i, 1, FLAG_TOTAL);
+    }
+}
+
+START_TEST(disorder_repeats_with_its_seed_and_spreads_wide)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+
+    init_puts();
+    s.options.disorder = 100;
+    s.options.engine = ENGINE_ALONE;
+    for (s.job.seed = 1; s.job.seed <= 30; s.job.seed++) {
+        uint64_t ps = script_time_ps(&s);
+
+        ck_assert_uint_eq(ps, script_time_ps(&s));
+        least = ps < least ? ps : least;
+        most = ps > most ? ps : most;
+    }
+    ck_assert_msg(most > 10 * least, "30 seeds take %lu to %lu ps", (unsigned long)least,
+                  (unsigned long)most);
+}
+END_TEST
+
+START_TEST(slow_ones_take_their_factor)
+{
+    script_init(&s, 1, 1);
+    script_gemm(&s, 0, COMPUTE, 640, 0);
+    s.options.fault = FAULT_STRAGGLER;
+    s.options.fault_factor = 3;
+    ck_time(script_time_ps(&s), 3 * (0.5 + GEMM_US(10)));
+    s.options.fault = FAULT_NONE;
+    ck_time(script_time_ps(&s), 0.5 + GEMM_US(10));
+
+    init_puts();
+    uint64_t usual = script_time_ps(&s);
+    s.options.fault = FAULT_SLOW_LINK;
+    s.options.fault_factor = 11;
+    ck_assert_uint_gt(script_time_ps(&s), usual + 10 * 5 * US); /* a message takes more than 5 us */
+    s.options.fault = FAULT_LOSSY_LINK;
+    s.options.fault_loss = 0;
+    ck_assert_uint_eq(script_time_ps(&s), usual);
+    s.options.fault_loss = 0.9;
+    s.options.fault_delay_ps = 100 * US;
+    ck_assert_uint_gt(script_time_ps(&s), usual + 100 * US);
+    s.options.fault_rank = 1; /* sends nothing */
+    ck_assert_uint_eq(script_time_ps(&s), usual);
+}
+END_TEST
+
+/* What is expected of each fault of rank 0 that a run cannot get over. */
+static const struct fatal {
+    enum fault_kind fault;
+    uint32_t put;
+    enum status status;
+    const char *mentions;
+} fatal[] = {
+    {FAULT_DEAD_LINK, 1, ST_HANG, "put #0, epoch 1, was lost on a dead link"},
+    {FAULT_DROPPED_PUT, 2, ST_HANG, "put #1, epoch 1, was dropped by the network"},
+    {FAULT_DROPPED_PUT, 4, ST_OK, ""}, /* there are only three */
+    {FAULT_DUPLICATED_PUT, 3, ST_WRONG, "put #2, epoch 1, was delivered twice"},
+    {FAULT_STOPPED_RANK, 1, ST_HANG, "rank 0 stopped at 0 us"},
+};
+
+START_TEST(a_fatal_fault_is_reported)
+{
+    const struct fatal *f = &fatal[_i];
+    struct run_result r;
+
+    init_puts();
+    s.options.fault = f->fault;
+    s.options.fault_put = f->put;
+    r = script_run(&s);
+    ck_assert_int_eq(r.status, f->status);
+    ck_assert_msg(strstr(r.report, f->mentions), "%s", r.report);
+}
+END_TEST
+
 /* ---- broken programs, limits ---- */
 
 START_TEST(a_hang_says_who_waits_for_whom)
@@ -315,7 +401,8 @@ START_TEST(a_hang_says_who_waits_for_whom)
     ck_assert_ptr_nonnull(strstr(r.report,
                                  "rank 0 crew compute queue compute nop #0, epoch 1, entry wait: "
                                  "ready[1] is 0, wanted 1"));
-    ck_assert_ptr_nonnull(strstr(r.report, "missing: rank 1 queue comm nop #0 (waits itself)"));
+    ck_assert_ptr_nonnull(
+        strstr(r.report, "missing: rank 1 queue comm nop #0, epoch 1 (waits itself)"));
     ck_assert_ptr_nonnull(strstr(r.report, "done[2]"));
 }
 END_TEST
@@ -407,6 +494,7 @@ int main(void)
 {
     Suite *suite = suite_create("sim");
     TCase *time = tcase_create("durations"), *broken = tcase_create("broken");
+    TCase *faults = tcase_create("disorder and faults");
     SRunner *runner = srunner_create(suite);
 
     tcase_add_test(time, tiles_follow_each_other);
@@ -432,7 +520,11 @@ int main(void)
     tcase_add_test(broken, conflicts_fail_whatever_the_values);
     tcase_add_test(broken, a_put_reads_its_source_until_it_is_sent);
     tcase_add_test(broken, memory_is_estimated_before_it_is_taken);
+    tcase_add_test(faults, disorder_repeats_with_its_seed_and_spreads_wide);
+    tcase_add_test(faults, slow_ones_take_their_factor);
+    tcase_add_loop_test(faults, a_fatal_fault_is_reported, 0, sizeof fatal / sizeof *fatal);
     suite_add_tcase(suite, time);
+    suite_add_tcase(suite, faults);
     suite_add_tcase(suite, broken);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
