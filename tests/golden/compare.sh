@@ -10,7 +10,7 @@ rows="$(mktemp)"
 trap 'rm -f "$rows"' EXIT
 
 run() {
-    "$mkernel" run "$name.yaml" --csv --output none --jobs "$1" >"$rows.raw"
+    "$mkernel" run "$name.yaml" --csv --no-verify --output none --jobs "$1" >"$rows.raw"
     sed 's/,[^,]*,[^,]*$//' "$rows.raw" >"$rows"
     rm -f "$rows.raw"
 }
