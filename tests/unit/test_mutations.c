@@ -8,6 +8,8 @@
 #include "core/verify.h"
 #include "kernels/kernels.h"
 
+#include "../moe_like.h"
+
 enum mutation {
     DROP_WAIT,    /* all waits for one flag group by tasks of one queue */
     DROP_SIGNAL,  /* all signals to one flag group by tasks of one queue */
@@ -62,6 +64,10 @@ static void mutate_waits(struct mutant *m, struct task *t)
         t->waits[kept++] = w;
     }
     t->wait_count = kept;
+    if (t->indexed.count == 0 || !in_group(m, t->indexed.first) || m->mutation == EARLY_REUSE)
+        return;
+    t->indexed.count = m->mutation == DROP_WAIT ? 0 : t->indexed.count / 2;
+    m->hits++;
 }
 
 static void mutate_signals(struct mutant *m, struct task *t)
@@ -327,19 +333,21 @@ START_TEST(every_mutation_is_refused)
     void *params = calloc(1, k->params_size);
     uint32_t survivors;
 
-    const struct problem *problems = k->family == &problem_gemm ? gemms : attentions;
+    const struct problem *problems = k->family == &problem_attention ? attentions : gemms;
 
     for (uint32_t w = 0; w < sizeof worlds / sizeof *worlds; w++) {
         for (uint32_t s = 0; s < sizeof settings / sizeof *settings; s++) {
             for (uint32_t i = 0; i < PROBLEMS; i++) {
+                struct problem problem = k->family == &problem_moe ? moe_like(problems[i]) : problems[i];
                 struct complaint complaint;
                 struct program p;
 
+                problem.moe.tokens = ceil_div(problem.moe.tokens, 4); /* each is several rows */
                 if (!fill_params(k, settings[s], params))
                     continue;
-                ck_assert(k->emit(&problems[i], worlds[w], &test_machine, form, params, &p,
+                ck_assert(k->emit(&problem, worlds[w], &test_machine, form, params, &p,
                                   &complaint) == ST_OK);
-                mutate_program(k, &problems[i], &p, board);
+                mutate_program(k, &problem, &p, board);
                 program_fini(&p);
             }
         }
