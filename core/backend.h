@@ -70,6 +70,8 @@ struct run_result {
                                                   iterations cannot differ */
     uint64_t    tasks, puts, flows;            /* over all ranks, all epochs run */
     uint64_t    epochs;
+    uint64_t    put_bytes, put_control_bytes;  /* between nodes, all epochs: of data, of control buffers */
+    uint64_t    rows_dropped;                  /* by routes, all epochs */
     uint64_t    elements_checked, elements_wrong;
     uint64_t    runs;           /* an exploration's: seeds tried, the last one failed if any did */
     uint64_t    orderings;      /* the verifier's: pairs of accesses that had to be ordered */

@@ -90,6 +90,7 @@ int tensor_value(uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t depth,
 
 #define POISON_BF16 0x7fed
 #define POISON_F32 0x7feddeadu /* both quiet NaNs that no arithmetic makes */
+#define POISON_I32 INT32_MIN   /* neither a count nor an index */
 
 static uint8_t *buffer_copy(const struct job *job, uint32_t buffer, uint64_t epoch, void *window)
 {
@@ -98,6 +99,11 @@ static uint8_t *buffer_copy(const struct job *job, uint32_t buffer, uint64_t epo
 
 static void poison(enum dtype dtype, void *at, uint64_t elements)
 {
+    if (dtype == DTYPE_I32) {
+        for (uint64_t i = 0; i < elements; i++)
+            ((int32_t *)at)[i] = POISON_I32;
+        return;
+    }
     if (dtype == DTYPE_BF16)
         for (uint64_t i = 0; i < elements; i++)
             ((uint16_t *)at)[i] = POISON_BF16;
@@ -125,18 +131,46 @@ static void store_values(enum dtype dtype, void *at, uint64_t first, const int8_
             ((float *)at)[first + i] = values[i];
 }
 
-void check_poison(const struct job *job, void *window)
+static void poison_buffers(const struct job *job, void *window, bool control_alone)
 {
     const struct program *p = job->program;
 
     for (uint32_t i = 0; i < p->buffer_count; i++)
-        poison(p->buffers[i].dtype, buffer_copy(job, i, 0, window),
-               buffer_bytes(&p->buffers[i]) / dtype_bytes(p->buffers[i].dtype));
+        if (!control_alone || buffer_is_control(&p->buffers[i]))
+            poison(p->buffers[i].dtype, buffer_copy(job, i, 0, window),
+                   buffer_bytes(&p->buffers[i]) / dtype_bytes(p->buffers[i].dtype));
+}
+
+void check_poison(const struct job *job, void *window)
+{
+    poison_buffers(job, window, false);
+}
+
+void check_poison_control(const struct job *job, void *window)
+{
+    poison_buffers(job, window, true);
 }
 
 /* ---- begin ---- */
 
 #define INPUT_RUN 1024 /* elements generated at a time */
+
+void check_write_control(const struct job *job, uint32_t rank, uint64_t epoch, void *window)
+{
+    struct io_slice io[PROGRAM_IO_MAX];
+    uint32_t count = program_io(job->program, rank, io);
+
+    for (uint32_t s = 0; s < count; s++) {
+        const struct buffer *b = &job->program->buffers[io[s].buffer];
+        int32_t *base = (int32_t *)(void *)buffer_copy(job, io[s].buffer, epoch, window);
+
+        if (io[s].role != IO_INPUT || !buffer_is_control(b) || io[s].rows == 0)
+            continue;
+        assert(io[s].cols == b->cols);
+        job->kernel->control(job->problem, job->seed, epoch, io[s].tensor_row, io[s].rows,
+                             base + io[s].row * b->cols);
+    }
+}
 
 /* Elements of an input tensor into a buffer, by whichever generator the kernel's check has. */
 static void write_run(const struct job *job, const struct problem *global, uint64_t epoch,
@@ -170,12 +204,13 @@ void check_write_inputs(const struct job *job, uint32_t rank, uint64_t epoch, vo
     for (uint32_t s = 0; s < count; s++) {
         void *base = buffer_copy(job, io[s].buffer, epoch, window);
 
-        if (io[s].role != IO_INPUT)
+        if (io[s].role != IO_INPUT || buffer_is_control(&job->program->buffers[io[s].buffer]))
             continue;
         for (uint64_t i = 0; i < io[s].rows; i++)
             for (uint64_t j = 0; j < io[s].cols; j += INPUT_RUN)
                 write_run(job, &global, epoch, &io[s], i, j, min_u64(INPUT_RUN, io[s].cols - j), base);
     }
+    check_write_control(job, rank, epoch, window);
 }
 
 /* ---- the expected blocks ---- */
@@ -186,8 +221,7 @@ void check_write_inputs(const struct job *job, uint32_t rank, uint64_t epoch, vo
 #define SLOT_COUNT 8
 
 struct block_key {
-    void (*reference)(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
-                      uint64_t rows, uint64_t col, uint64_t cols, int16_t *out);
+    const struct kernel *kernel;
     struct problem global;
     uint64_t seed, epoch, row, rows, col, cols;
 };
@@ -205,8 +239,10 @@ static struct slot slots[SLOT_COUNT] = {
 
 static bool same_key(const struct block_key *a, const struct block_key *b)
 {
-    return a->reference == b->reference && a->global.m == b->global.m &&
-           a->global.n == b->global.n && a->global.k == b->global.k && a->seed == b->seed &&
+    return a->kernel == b->kernel && a->global.m == b->global.m &&
+           a->global.n == b->global.n && a->global.k == b->global.k &&
+           (!a->kernel->family || problem_equal(a->kernel->family, &a->global, &b->global)) &&
+           a->seed == b->seed &&
            a->epoch == b->epoch && a->row == b->row && a->rows == b->rows && a->col == b->col &&
            a->cols == b->cols;
 }
@@ -226,8 +262,8 @@ static struct slot *slot_lock(const struct block_key *key)
         assert(s->values); /* promised by check_memory_bytes() */
         s->capacity = size;
     }
-    key->reference(&key->global, key->seed, key->epoch, key->row, key->rows, key->col, key->cols,
-                   s->values);
+    key->kernel->reference(&key->global, key->seed, key->epoch, key->row, key->rows, key->col,
+                           key->cols, s->values);
     s->key = *key;
     return s;
 }
@@ -278,13 +314,18 @@ uint64_t check_memory_bytes(const struct job *job)
 
 /* ---- end ---- */
 
+static bool is_poison(uint32_t bits)
+{
+    return bits == POISON_F32 || bits == (uint32_t)POISON_BF16 << 16;
+}
+
 static void describe_wrong(const struct buffer *b, uint32_t rank, uint64_t epoch,
                            const struct io_slice *io, uint64_t i, uint64_t j, uint32_t got,
                            const char *want, struct check_report *report)
 {
     char text[40];
 
-    if (got == POISON_F32 || got == (uint32_t)POISON_BF16 << 16)
+    if (is_poison(got))
         snprintf(text, sizeof text, "was never written");
     else
         snprintf(text, sizeof text, "is %g", f32_from_bits(got));
@@ -305,12 +346,15 @@ static void check_slice(const struct job *job, uint32_t rank, uint64_t epoch,
             int value = want[i * io->cols + j];
             uint32_t got = element_bits(b->dtype, base, (io->row + i) * b->cols + j);
 
-            if (got == f32_bits((float)value)) /* exact in bf16 too: |value| <= 256 */
-                continue;
+            if (value == CHECK_UNWRITTEN ? is_poison(got) : got == f32_bits((float)value))
+                continue; /* exact in bf16 too: |value| <= 256 */
             if (report->wrong++ == 0) {
                 char text[16];
 
-                snprintf(text, sizeof text, "%d", value);
+                if (value == CHECK_UNWRITTEN)
+                    snprintf(text, sizeof text, "left unwritten");
+                else
+                    snprintf(text, sizeof text, "%d", value);
                 describe_wrong(b, rank, epoch, io, i, j, got, text, report);
             }
         }
@@ -367,7 +411,7 @@ void check_outputs(const struct job *job, uint32_t rank, uint64_t epoch, void *w
     struct io_slice io[PROGRAM_IO_MAX];
     uint32_t count = program_io(job->program, rank, io);
     struct block_key key = {
-        .reference = job->kernel->reference,
+        .kernel = job->kernel,
         .global = job->kernel->global(job->problem, job->program->world),
         .seed = job->seed,
         .epoch = epoch,

@@ -15,8 +15,8 @@
 #include "core/backend.h"
 #include "core/program.h"
 
-/* Global tensors: of GEMMs; of attention (core/attention.h). */
-enum { TENSOR_A, TENSOR_B, TENSOR_C, TENSOR_Q, TENSOR_KV, TENSOR_O };
+/* Global tensors: of GEMMs; of attention (core/attention.h); of routing (core/route.h). */
+enum { TENSOR_A, TENSOR_B, TENSOR_C, TENSOR_Q, TENSOR_KV, TENSOR_O, TENSOR_ROUTING };
 
 /* Element (row, col) of tensor A[m, k] or B[n, k]: -1, 0 or 1.  `depth` is the global reduction
  * length (k of kernel->global()), from which the density follows. */
@@ -33,11 +33,19 @@ uint64_t check_memory_bytes(const struct job *job);
 
 /* `window` is the rank's window, laid out as program_buffer_offset() says. */
 
-/* What `begin` of `epoch` does: writes the rank's inputs. */
+/* In the place of an expected value: no row was routed here, and nothing may have been written. */
+#define CHECK_UNWRITTEN INT16_MIN
+
+/* What `begin` of `epoch` does: writes the rank's inputs; or those in control buffers alone, which stand at
+ * the window's head. */
 void check_write_inputs(const struct job *job, uint32_t rank, uint64_t epoch, void *window);
 
-/* Fills every buffer, all copies, with NaN: nothing read before it was written survives. */
+void check_write_control(const struct job *job, uint32_t rank, uint64_t epoch, void *window);
+
+/* Fills every buffer, all copies, with NaN (negative numbers in control buffers): nothing read before it was
+ * written survives.  Or control buffers alone. */
 void check_poison(const struct job *job, void *window);
+void check_poison_control(const struct job *job, void *window);
 
 struct check_report {
     uint64_t checked, wrong;

@@ -13,7 +13,12 @@
 enum form { FORM_FUSED, FORM_UNFUSED };
 
 /* Which collective the baselines put before or after the GEMM. */
-enum collective { COLLECTIVE_ALL_GATHER, COLLECTIVE_REDUCE_SCATTER, COLLECTIVE_ALL_REDUCE };
+enum collective {
+    COLLECTIVE_ALL_GATHER,
+    COLLECTIVE_REDUCE_SCATTER,
+    COLLECTIVE_ALL_REDUCE,
+    COLLECTIVE_ALL_TO_ALL, /* of what struct traffic says */
+};
 
 /* What a generator refuses, for the scenario reader to place at file:line:column. */
 struct complaint {
@@ -37,6 +42,16 @@ struct bounded_check {
     void (*expected)(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
                      uint64_t rows, uint64_t col, uint64_t cols, struct expected *out);
     uint64_t (*memory_bytes)(const struct problem *global); /* that expected() allocates */
+};
+
+/* What an epoch of dynamic work has to move, for baselines and for the record.  Bytes; `_max` is the larger of
+ * what one rank sends and receives, of the rank with most. */
+struct traffic {
+    uint64_t sparse_bytes; /* all ranks, between nodes: each token once to each node that needs it */
+    uint64_t dense_bytes;  /* all ranks, between nodes: each token once to each other node */
+    uint64_t inter_once_max, intra_once_max; /* a token travels to a node once, and spreads there */
+    uint64_t inter_each_max, intra_each_max; /* a token travels once for each of its experts */
+    uint64_t rows_max, tile_rows_max; /* rows on a rank; with each expert's rounded up to whole tiles */
 };
 
 struct kernel {
@@ -65,6 +80,14 @@ struct kernel {
                       uint64_t rows, uint64_t col, uint64_t cols, int16_t *out);
 
     const struct bounded_check *bounded; /* in the place of `reference` and its inputs; NULL: exact */
+
+    /* For kernels of dynamic work; NULL elsewhere. */
+
+    /* What `begin` writes into control inputs: rows [row, row + rows) of the routing table, row-major. */
+    void (*control)(const struct problem *problem, uint64_t seed, uint64_t epoch, uint64_t row,
+                    uint64_t rows, int32_t *out);
+    void (*traffic)(const struct problem *problem, struct world world, uint64_t seed, uint64_t epoch,
+                    uint64_t tile_rows, struct traffic *out);
 };
 
 #endif

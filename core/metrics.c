@@ -21,6 +21,8 @@ double metrics_busbw(const struct kernel *kernel, const struct problem *problem,
 
     if (kernel->collective == COLLECTIVE_ALL_REDUCE)
         factor *= 2;
+    if (kernel->collective == COLLECTIVE_ALL_TO_ALL)
+        factor /= ranks; /* nccl-tests takes what one rank sends */
     if (time_ps == 0)
         return 0;
     return metrics_collective_bytes(kernel, problem) / ((double)time_ps / 1e12) * factor / 1e9;

@@ -164,6 +164,12 @@ static void plan_proof(struct run_plan *plan, struct run_unit *u, uint64_t avail
                                    .tasks = u->tasks};
         if (run_unit_emit(proof, &program, &c) < 0)
             return; /* it was emitted a moment ago */
+        if (prove_guards(&program) > PLAN_PROVE_GUARDS_MAX) {
+            snprintf(u->unproved, sizeof u->unproved, "%llu reads behind flags by index, more than %d",
+                     (unsigned long long)prove_guards(&program), PLAN_PROVE_GUARDS_MAX);
+            program_fini(&program);
+            return;
+        }
         proof->memory_bytes = prove_backend.memory_bytes(&(struct job){.program = &program});
         program_fini(&program);
         if (proof->memory_bytes > available) {

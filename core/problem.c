@@ -196,3 +196,80 @@ const struct problem_family problem_attention = {
     .flops = attention_flops,
     .gathered_bytes = attention_gathered_bytes,
 };
+
+/* ---- mixture of experts ---- */
+
+#define MOE_KEY(key, ...) {.name = #key, .offset = offsetof(struct problem, moe.key), __VA_ARGS__}
+
+static const struct option moe_keys[] = {
+    MOE_KEY(tokens, EXTENT, .help = "tokens of an epoch, over all ranks"),
+    MOE_KEY(hidden, EXTENT, .help = "elements of a token"),
+    MOE_KEY(inter, EXTENT, .help = "columns of an expert's GEMM"),
+    MOE_KEY(experts, .type = OPTION_COUNT, .min = 1, .max = 65536,
+            .help = "experts, over all ranks"),
+    MOE_KEY(top_k, .type = OPTION_COUNT, .initial = "8", .min = 1, .max = 64,
+            .help = "experts that a token goes to"),
+    MOE_KEY(routing, .type = OPTION_CHOICE, .initial = "uniform",
+            .choices = "uniform|skewed|hot|half",
+            .help = "how tokens choose: all experts alike, some far likelier, all the same ones, no second "
+                    "half"),
+    MOE_KEY(capacity, .type = OPTION_NUMBER, .initial = "1.25", .min = 0.01, .max = 65536,
+            .help = "rows that a rank has room for, over tokens * top_k / ranks"),
+    MOE_KEY(overflow, .type = OPTION_CHOICE, .initial = "error", .choices = "error|drop",
+            .help = "what becomes of rows beyond the capacity: the run fails, or they are dropped and counted"),
+    {0},
+};
+
+static const char *const moe_check[] = {"96", "64", "48", "24", "3", "uniform", "2", "error"};
+
+static bool moe_fits(const struct problem *p, struct world w, char *why, size_t why_bytes)
+{
+    const struct moe_problem *s = &p->moe;
+    uint64_t factors[] = {s->tokens, s->top_k, s->hidden, s->inter, world_ranks(w)};
+    uint64_t weights[] = {s->experts, s->inter, s->hidden};
+
+    if (s->top_k > s->experts)
+        snprintf(why, why_bytes, "top_k = %llu is more than the %llu experts",
+                 (unsigned long long)s->top_k, (unsigned long long)s->experts);
+    else if (!product_fits(factors, 5) || !product_fits(weights, 3) || s->tokens > UINT32_MAX / 64)
+        snprintf(why, why_bytes, "tokens = %llu on %u ranks is too large; expected tokens below 2^26 and "
+                                 "tokens * top_k * hidden * inter * ranks below 2^62",
+                 (unsigned long long)s->tokens, world_ranks(w));
+    else
+        return true;
+    return false;
+}
+
+static struct problem moe_rank_gemm(const struct problem *p, struct world w)
+{
+    const struct moe_problem *s = &p->moe;
+
+    return (struct problem){.m = ceil_div(s->tokens * s->top_k, world_ranks(w)),
+                            .n = s->inter,
+                            .k = s->hidden};
+}
+
+static double moe_flops(const struct problem *p, struct world w)
+{
+    const struct moe_problem *s = &p->moe;
+
+    return 2.0 * (double)(s->tokens * s->top_k) * (double)s->hidden * (double)s->inter / world_ranks(w);
+}
+
+static double moe_routed_bytes(const struct problem *p)
+{
+    return OPERAND_BYTES * (double)(p->moe.tokens * p->moe.top_k) * (double)p->moe.hidden;
+}
+
+const struct problem_family problem_moe = {
+    .name = "moe",
+    .work = "the GEMM",
+    .library = "NCCL + cuBLAS",
+    .keys = moe_keys,
+    .check = moe_check,
+    .fits = moe_fits,
+    .rank_gemm = moe_rank_gemm,
+    .flops_formula = "2 * tokens * top_k * hidden * inter / ranks",
+    .flops = moe_flops,
+    .reduced_bytes = moe_routed_bytes,
+};

@@ -22,6 +22,25 @@ struct attention_problem {
     uint64_t stripes; /* no key: what kernel->global() cuts the sequence into, see core/attention.h */
 };
 
+enum moe_routing {
+    MOE_UNIFORM, /* any expert is as likely as any other */
+    MOE_SKEWED,  /* the first experts are much likelier than the last */
+    MOE_HOT,     /* all tokens choose the same experts, other ones each epoch */
+    MOE_HALF,    /* nobody chooses the second half of the experts */
+};
+
+enum moe_overflow { MOE_OVERFLOW_ERROR, MOE_OVERFLOW_DROP };
+
+/* A mixture of experts: each token goes to `top_k` of `experts` GEMMs X[., hidden] x W_e[inter, hidden]^T. */
+struct moe_problem {
+    uint64_t tokens; /* over all ranks, dealt out evenly; so are the experts */
+    uint64_t hidden, inter, experts, top_k;
+    uint32_t routing;   /* enum moe_routing */
+    double   capacity;  /* rows that a rank has room for, over tokens * top_k / ranks */
+    uint32_t overflow;  /* enum moe_overflow: of what is routed beyond that */
+    struct world world; /* no key: kernel->global() fills it in, for the reference */
+};
+
 /* Members that are not of the kernel's family are 0. */
 struct problem {
     /* The GEMM that each rank runs:
@@ -32,6 +51,7 @@ struct problem {
     uint64_t m, n, k;
 
     struct attention_problem attention;
+    struct moe_problem       moe;
 };
 
 #define PROBLEM_KEYS_MAX 16
@@ -48,6 +68,8 @@ struct problem_family {
 
     const char *work;    /* what a kernel's main crew does, in sentences: "the GEMM" */
     const char *library; /* what the nccl variant is, in sentences: "NCCL + cuBLAS" */
+    /* m, n and k of the GEMM work of one rank; NULL: none other than the problem itself. */
+    struct problem (*rank_gemm)(const struct problem *p, struct world w);
 
     const char *flops_formula; /* of one GPU, as flops() computes it */
     double    (*flops)(const struct problem *p, struct world w);
@@ -56,7 +78,7 @@ struct problem_family {
     double    (*reduced_bytes)(const struct problem *p);
 };
 
-extern const struct problem_family problem_gemm, problem_attention;
+extern const struct problem_family problem_gemm, problem_attention, problem_moe;
 
 uint32_t problem_key_count(const struct problem_family *f);
 bool     problem_equal(const struct problem_family *f, const struct problem *a, const struct problem *b);

@@ -150,6 +150,39 @@ struct extent step_extent_b(const struct task *t, const struct segment *s)
     return t->op == OP_ATTENTION ? (struct extent){s->k, t->n} : (struct extent){t->n, s->k};
 }
 
+struct wait program_indexed_wait(const struct task *t, uint64_t value)
+{
+    uint64_t i;
+
+    if (t->indexed.count == 0)
+        return (struct wait){.count = 0};
+    i = value / t->indexed.rows_per_flag;
+    assert(i < t->indexed.count);
+    return (struct wait){.flag = t->indexed.first + (uint32_t)i, .count = 1, .value = FLAG_TOTAL};
+}
+
+void program_select(struct task *t, uint64_t group, uint64_t first, uint64_t rows)
+{
+    uint64_t down = first + t->select.skip;
+
+    t->m = rows > t->select.skip ? min_u64(t->m, rows - t->select.skip) : 0;
+    if (t->m == 0 && t->op != OP_PUT) { /* a put of nothing still carries its signal */
+        t->op = OP_NOP;
+        t->out_count = t->addend_count = 0;
+        t->indexed.count = 0;
+        return;
+    }
+    if (t->select.mode != SELECT_ENTRY)
+        return;
+    t->index.offset += down * t->index.ld;
+    if (t->op == OP_GEMM) {
+        t->a.offset += down * t->a.ld;
+        t->b.offset += group * t->select.b_step;
+    }
+    for (uint32_t i = 0; i < t->out_count; i++)
+        t->out[i].offset += down * t->out[i].ld;
+}
+
 uint64_t program_wait_target(const struct program *p, uint32_t rank, const struct wait *w, uint32_t i,
                              uint64_t epoch)
 {
@@ -177,6 +210,20 @@ size_t dtype_bytes(enum dtype d)
     return d == DTYPE_BF16 ? 2 : 4;
 }
 
+const char *dtype_name(enum dtype d)
+{
+    static const char *const names[] = {
+        [DTYPE_BF16] = "bf16", [DTYPE_F32] = "f32", [DTYPE_I32] = "i32",
+    };
+
+    return names[d];
+}
+
+bool buffer_is_control(const struct buffer *b)
+{
+    return b->dtype == DTYPE_I32;
+}
+
 uint64_t buffer_elements(const struct buffer *b)
 {
     return b->rows * b->cols;
@@ -202,15 +249,30 @@ uint64_t program_window_bytes(const struct program *p)
     return bytes;
 }
 
+/* Of the buffers before `end` that are, or are not, control buffers. */
+static uint64_t bytes_before(const struct program *p, uint32_t end, bool control)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < end; i++)
+        if (buffer_is_control(&p->buffers[i]) == control)
+            bytes += buffer_bytes(&p->buffers[i]);
+    return bytes;
+}
+
+uint64_t program_control_bytes(const struct program *p)
+{
+    return bytes_before(p, p->buffer_count, true);
+}
+
 uint64_t program_buffer_offset(const struct program *p, uint32_t buffer, uint64_t epoch)
 {
     const struct buffer *b = &p->buffers[buffer];
+    bool control = buffer_is_control(b);
     uint64_t offset = epoch % b->depth * copy_bytes(b);
 
     assert(buffer < p->buffer_count);
-    for (uint32_t i = 0; i < buffer; i++)
-        offset += buffer_bytes(&p->buffers[i]);
-    return offset;
+    return offset + bytes_before(p, buffer, control) + (control ? 0 : program_control_bytes(p));
 }
 
 uint64_t program_task_count(const struct program *p)
@@ -239,6 +301,7 @@ const char *op_name(enum op op)
     static const char *const names[] = {
         [OP_NOP] = "nop", [OP_GEMM] = "gemm", [OP_COPY] = "copy", [OP_REDUCE] = "reduce", [OP_PUT] = "put",
         [OP_ATTENTION] = "attention",
+        [OP_GATHER_ROWS] = "gather_rows", [OP_ROUTE] = "route",
     };
 
     return names[op];

@@ -25,7 +25,9 @@
 #include "core/problem.h"
 #include "core/world.h"
 
-enum dtype { DTYPE_BF16, DTYPE_F32 };
+/* A buffer of DTYPE_I32 is a *control* buffer (routing tables, counts, index lists, work lists): it holds real
+ * contents in every backend and mode, timing without data included. */
+enum dtype { DTYPE_BF16, DTYPE_F32, DTYPE_I32 };
 
 /* A matrix in every rank's window.  With depth d, epoch e uses copy e mod d. */
 struct buffer {
@@ -87,6 +89,33 @@ struct segment {
     struct wait wait;
 };
 
+/* Dynamic work: where a task finds out, once its entry waits are met, how much of it there is.  What a
+ * task says itself is then the most that it can be, and memory is planned for that. */
+enum select_mode {
+    SELECT_ALL,   /* nothing to find out: the task is as it stands */
+    SELECT_COUNT, /* `buffer` [., 1] holds at row `entry` how many rows there are; the task takes those
+                     from `skip` on, at most m, where its operands stand */
+    SELECT_ENTRY, /* `buffer` [., 3] is a work list: row `entry` is {group, first, rows}.  The task takes
+                     rows [skip, skip + m) of it, as far as they exist: a GEMM's `a`, the `index` and every
+                     target move down by first + skip rows, a GEMM's `b` by group * b_step elements */
+};
+
+/* The control buffer is the own rank's.  Nothing selected: only waits and signals are left. */
+struct selection {
+    enum select_mode mode;
+    uint32_t         buffer;
+    uint64_t         entry, skip, b_step;
+};
+
+/* Before OP_GATHER_ROWS reads the row that index value v names, flag `first` + v / `rows_per_flag` must have
+ * its total. */
+struct indexed_wait {
+    uint32_t first, count; /* count 0: no such wait */
+    uint64_t rows_per_flag;
+};
+
+struct route; /* core/route.h */
+
 enum op {
     OP_NOP,    /* waits and signals only */
     OP_GEMM,   /* out[m, n] = a[m, k] x b[n, k]^T (+ addends); f32 sums, one rounding at the store */
@@ -94,6 +123,9 @@ enum op {
     OP_REDUCE, /* out[m, n] = sum of the addends, f32 in index order, one rounding at the store */
     OP_PUT,    /* m x n elements, contiguous, to the one target on another node */
     OP_ATTENTION, /* out[m, n] = softmax(q[m, n] x keys[k, n]^T / sqrt(n)) x values[k, n] */
+    OP_GATHER_ROWS, /* out[i, n] = a[index[i], n] for m rows; index values are below k.  a.rank RANK_NODE: the
+                       node's copies of the buffer stacked, row v is row v % rows of GPU v / rows */
+    OP_ROUTE,       /* from a routing table to counts, index lists and work lists: core/route.h */
 };
 
 /* Whether the op has a main loop: segment tables, late waits, and addends that are read late. */
@@ -148,6 +180,11 @@ struct task {
     uint64_t       addend_stride; /* elements between the starts of two addends */
     uint32_t       addend_count;
     struct attention attention;   /* ATTENTION only */
+
+    struct selection    select;
+    struct operand      index;   /* GATHER_ROWS: [m, 1] of a control buffer of the own rank */
+    struct indexed_wait indexed; /* GATHER_ROWS: the own rank's flags */
+    const struct route *route;   /* ROUTE; lives as long as the program */
 
     struct wait    waits[TASK_WAITS_MAX];
     uint32_t       wait_count;
@@ -265,17 +302,27 @@ struct extent {
 struct extent step_extent_a(const struct task *t, const struct segment *s);
 struct extent step_extent_b(const struct task *t, const struct segment *s);
 
+/* The wait that guards what index value `value` names; count 0: none. */
+struct wait program_indexed_wait(const struct task *t, uint64_t value);
+
+/* Makes t what the selected {group, first, rows} leave of it; SELECT_COUNT looks at rows alone. */
+void program_select(struct task *t, uint64_t group, uint64_t first, uint64_t rows);
+
 /* The counter value at which `w` is satisfied for flag w->flag + i in `epoch`; 0: at once. */
 uint64_t program_wait_target(const struct program *p, uint32_t rank, const struct wait *w, uint32_t i,
                              uint64_t epoch);
 
 const struct flag_group *program_flag_group(const struct program *p, uint32_t flag);
 
-size_t   dtype_bytes(enum dtype d);
+size_t      dtype_bytes(enum dtype d);
+const char *dtype_name(enum dtype d);
 uint64_t buffer_elements(const struct buffer *b);  /* of one epoch's copy */
 uint64_t buffer_bytes(const struct buffer *b);     /* of all copies */
 uint64_t program_window_bytes(const struct program *p); /* buffers of one rank, each 256-aligned */
-uint64_t program_buffer_offset(const struct program *p, uint32_t buffer, uint64_t epoch); /* bytes */
+/* In bytes.  Control buffers come first: a window of program_control_bytes() holds all of them. */
+uint64_t program_buffer_offset(const struct program *p, uint32_t buffer, uint64_t epoch);
+uint64_t program_control_bytes(const struct program *p);
+bool     buffer_is_control(const struct buffer *b);
 uint64_t program_task_count(const struct program *p);   /* over all ranks, one epoch */
 
 /* The ranks a target means for a task of `rank`: [*first_out, *first_out + returned count). */

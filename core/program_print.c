@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/route.h"
+
 #define STEP_WAITS_SHOWN 4
 
 struct text {
@@ -192,6 +194,42 @@ static void add_attention(struct text *x, const struct program *p, uint32_t rank
     }
 }
 
+/* "held[0..24, 0..63] by send_index[0..7, 0]": any of these rows, as the list says. */
+static void add_gather(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
+{
+    add(x, " ");
+    add_operand(x, p, rank, &t->a, t->a.rank == RANK_NODE ? p->buffers[t->a.buffer].rows : t->k, t->n);
+    add(x, " by ");
+    add_operand(x, p, rank, &t->index, t->m, 1);
+    if (t->indexed.count == 0)
+        return;
+    add(x, "  (each row waits for its flag of ");
+    add_flags(x, p, t->indexed.first, t->indexed.count);
+    add(x, ", %" PRIu64 " rows a flag)", t->indexed.rows_per_flag);
+}
+
+static void add_route(struct text *x, const struct program *p, uint32_t rank, const struct route *r)
+{
+    uint64_t rows;
+    struct operand table = route_reads(r, rank, &rows);
+
+    add(x, "  %s, %s = ", p->buffers[r->index].name,
+        p->buffers[r->kind == ROUTE_SEND ? r->counts : r->list].name);
+    add_operand(x, p, rank, &table, rows, r->top_k);
+    add(x, r->kind == ROUTE_SEND ? ", what to send" : ", what comes");
+}
+
+/* "as many rows as counts[1] from its row 8 on", "moved to entry list[3]" */
+static void add_selection(struct text *x, const struct program *p, const struct selection *s)
+{
+    if (s->mode == SELECT_ALL)
+        return;
+    add(x, "  %s %s[%" PRIu64 "]", s->mode == SELECT_COUNT ? "as many rows as" : "moved to entry",
+        p->buffers[s->buffer].name, s->entry);
+    if (s->skip > 0)
+        add(x, " from its row %" PRIu64 " on", s->skip);
+}
+
 static void add_work(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
 {
     if (t->op == OP_NOP)
@@ -200,18 +238,25 @@ static void add_work(struct text *x, const struct program *p, uint32_t rank, con
         add(x, "  (signal only)");
         return;
     }
+    if (t->op == OP_ROUTE) {
+        add_route(x, p, rank, t->route);
+        return;
+    }
     add_results(x, p, rank, t);
     if (t->op == OP_ATTENTION) {
         add_attention(x, p, rank, t);
         return;
     }
-    if (t->op == OP_GEMM) {
+    if (t->op == OP_GATHER_ROWS) {
+        add_gather(x, p, rank, t);
+    } else if (t->op == OP_GEMM) {
         add_gemm(x, p, rank, t);
     } else if (t->op != OP_REDUCE) {
         add(x, " ");
         add_operand(x, p, rank, &t->a, t->m, t->n);
     }
     add_addends(x, p, rank, t);
+    add_selection(x, p, &t->select);
 }
 
 void program_print_flag(const struct program *p, uint32_t flag, char *out, size_t out_bytes)

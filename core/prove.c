@@ -7,6 +7,26 @@
 /* Bytes per task in indexes, accesses, hashes and symbols: measured at most 620 over the shipped kernels. */
 #define BYTES_PER_TASK 800
 
+#define BYTES_PER_GUARD 128
+
+/* Tasks of one queue are of one kind. */
+uint64_t prove_guards(const struct program *p)
+{
+    uint64_t guards = 0;
+
+    for (uint32_t rank = 0; rank < world_ranks(p->world); rank++)
+        for (uint32_t q = 0; q < p->queue_count; q++) {
+            uint64_t length = program_queue_length(p, rank, q);
+            struct task t;
+
+            if (length == 0)
+                continue;
+            program_task(p, rank, q, length - 1, &t);
+            guards += length * t.indexed.count;
+        }
+    return guards;
+}
+
 static uint64_t prove_memory_bytes(const struct job *job)
 {
     const struct program *p = job->program;
@@ -15,7 +35,7 @@ static uint64_t prove_memory_bytes(const struct job *job)
 
     for (uint32_t b = 0; b < p->buffer_count; b++)
         epochs = max_u64(epochs, p->buffers[b].depth + 1u);
-    return program_task_count(p) * BYTES_PER_TASK + flags * (64 + epochs * ranks * sizeof(uint16_t));
+    return program_task_count(p) * BYTES_PER_TASK + prove_guards(p) * BYTES_PER_GUARD + flags * (64 + epochs * ranks * sizeof(uint16_t));
 }
 
 static enum status prove_run(const struct job *job, struct run_result *r)

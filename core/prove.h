@@ -7,6 +7,9 @@
 
 /* Its result has a status, a report of violations, the number of tasks and of unrolled epochs, and in
  * `orderings` how many pairs of accesses had to be ordered. */
+/* Over all tasks that read rows by index: the flags that may guard what they read. */
+uint64_t prove_guards(const struct program *p);
+
 extern const struct backend prove_backend;
 
 #endif

@@ -251,10 +251,34 @@ static void set_outcome(json_t *o, const struct run_result *r)
     set_count(o, "tasks", r->tasks);
     set_count(o, "puts", r->puts);
     set_count(o, "flows", r->flows);
+    set_count(o, "put_bytes", r->put_bytes);
+    if (r->put_control_bytes)
+        set_count(o, "put_control_bytes", r->put_control_bytes);
+    if (r->rows_dropped)
+        set_count(o, "rows_dropped", r->rows_dropped);
     set_count(o, "elements_checked", r->elements_checked);
     set_count(o, "elements_wrong", r->elements_wrong);
     set(o, "cpu_seconds", json_real(r->cpu_seconds));
     set_count(o, "peak_bytes", r->peak_bytes);
+}
+
+/* What the same epochs' routing asks the network to carry, beside put_bytes, which it carried. */
+static void set_traffic(json_t *o, const struct run_unit *u)
+{
+    const struct point *p = u->point;
+    uint64_t sparse = 0, dense = 0;
+
+    if (!p->kernel->traffic || point_is_baseline(p) || p->world.nodes == 1)
+        return;
+    for (uint64_t epoch = 1; epoch <= u->result->epochs; epoch++) {
+        struct traffic t;
+
+        p->kernel->traffic(&u->problem, p->world, p->seed, epoch, 1, &t);
+        sparse += t.sparse_bytes;
+        dense += t.dense_bytes;
+    }
+    set_count(o, "put_bytes_sparse", sparse);
+    set_count(o, "put_bytes_dense", dense);
 }
 
 char *record_check(const struct scenario *s, const struct run_unit *check)
@@ -310,6 +334,7 @@ char *record_point(const struct scenario *s, const struct compare *c, uint64_t i
         return finish(o);
     set_times(o, c, index);
     set_outcome(o, u->result);
+    set_traffic(o, u);
     set(o, "crews", crew_objects(u->result));
     set(o, "links", link_objects(u->result));
     return finish(o);

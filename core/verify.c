@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/program_print.h"
+#include "core/route.h"
 #include "core/verify_state.h"
 
 /* ---- what the other files lean on ---- */
@@ -84,6 +85,18 @@ bool verify_each_wait(const struct verifier *v, uint32_t rank, const struct task
         if (!fn(arg, &t->waits[i]))
             return false;
     }
+    if (until == VERIFY_RESULT && t->indexed.count > 0) {
+        struct wait all = {.flag = t->indexed.first, .count = t->indexed.count, .value = FLAG_TOTAL};
+
+        if (!fn(arg, &all))
+            return false;
+    } else if (t->indexed.count > 0 && until >= VERIFY_INDEXED) {
+        struct wait one = {.flag = t->indexed.first + (until - VERIFY_INDEXED), .count = 1,
+                           .value = FLAG_TOTAL};
+
+        if (!fn(arg, &one))
+            return false;
+    }
     if (t->segment_table == NO_TABLE)
         return true;
     for (uint32_t s = 0; s < t->segment_count && VERIFY_STEP(s) <= until; s++) {
@@ -115,6 +128,75 @@ static void emit_access(const struct verifier *v, const struct operand *o, uint6
         fn(arg, &a);
 }
 
+/* An operand that a work list moves: its rows are the entry's. */
+static void emit_selected(const struct verifier *v, const struct task *t, const struct operand *o,
+                          uint64_t cols, uint32_t window, uint32_t until, bool write,
+                          verify_access_fn *fn, void *arg)
+{
+    struct access a = {.row = t->select.entry * VERIFY_ENTRY_ROWS + t->select.skip,
+                       .rows = t->m,
+                       .col = o->offset % v->p->buffers[o->buffer].cols,
+                       .cols = cols,
+                       .window = window,
+                       .buffer = o->buffer,
+                       .until = until,
+                       .write = write,
+                       .list = 1 + t->select.buffer};
+
+    if (t->m && cols)
+        fn(arg, &a);
+}
+
+static void emit_whole(const struct verifier *v, uint32_t buffer, uint32_t window, bool write,
+                       verify_access_fn *fn, void *arg)
+{
+    const struct buffer *b = &v->p->buffers[buffer];
+    struct operand o = {.rank = window, .buffer = buffer, .ld = b->cols};
+
+    emit_access(v, &o, b->rows, b->cols, window, VERIFY_ENTRY, write, fn, arg);
+}
+
+/* Rows that an index list names, which may be any: of one rank, or of the stacked copies of the node.  What an
+ * indexed wait guards is read behind the guard of just those rows. */
+static void each_gathered(const struct verifier *v, uint32_t rank, const struct task *t,
+                          verify_access_fn *fn, void *arg)
+{
+    uint64_t stack_rows = t->a.rank == RANK_NODE ? v->p->buffers[t->a.buffer].rows : t->k;
+    uint64_t step = t->indexed.count ? t->indexed.rows_per_flag : stack_rows;
+
+    emit_whole(v, t->index.buffer, rank, false, fn, arg);
+    for (uint64_t row = 0, rows; row < t->k; row += rows) {
+        uint32_t first, gpu = (uint32_t)(row / stack_rows);
+        struct operand o = t->a;
+
+        program_target_ranks(v->p, rank, t->a.rank, &first);
+        rows = min_u64(min_u64(step - row % step, stack_rows - row % stack_rows), t->k - row);
+        o.offset += row % stack_rows * t->a.ld;
+        emit_access(v, &o, rows, t->n, first + gpu,
+                    t->indexed.count ? VERIFY_INDEXED + (uint32_t)(row / step) : VERIFY_ENTRY, false, fn,
+                    arg);
+    }
+}
+
+static void each_routed(const struct verifier *v, uint32_t rank, const struct route *r,
+                        verify_access_fn *fn, void *arg)
+{
+    uint64_t rows;
+    struct operand table = route_reads(r, rank, &rows);
+
+    emit_access(v, &table, rows, r->top_k, rank, VERIFY_ENTRY, false, fn, arg);
+    emit_whole(v, r->index, rank, true, fn, arg);
+    emit_whole(v, r->kind == ROUTE_SEND ? r->counts : r->list, rank, true, fn, arg);
+}
+
+/* A GEMM's operands where a work list moves them; its b may be any group's. */
+static void each_selected(const struct verifier *v, uint32_t rank, const struct task *t,
+                          verify_access_fn *fn, void *arg)
+{
+    emit_selected(v, t, &t->a, t->k, t->a.rank, VERIFY_ENTRY, false, fn, arg);
+    emit_whole(v, t->b.buffer, rank, false, fn, arg);
+}
+
 static void each_read(const struct verifier *v, uint32_t rank, const struct task *t,
                       verify_access_fn *fn, void *arg)
 {
@@ -125,6 +207,16 @@ static void each_read(const struct verifier *v, uint32_t rank, const struct task
         emit_access(v, &at->q, t->m, t->n, at->q.rank, VERIFY_ENTRY, false, fn, arg);
     if (t->op == OP_ATTENTION && t->addend_count)
         emit_access(v, &at->lse, t->m, 1, at->lse.rank, VERIFY_RESULT, false, fn, arg);
+    if (t->select.mode != SELECT_ALL)
+        emit_whole(v, t->select.buffer, rank, false, fn, arg);
+    if (t->op == OP_GATHER_ROWS)
+        each_gathered(v, rank, t, fn, arg);
+    if (t->op == OP_ROUTE)
+        each_routed(v, rank, t->route, fn, arg);
+    if (t->op == OP_GEMM && t->select.mode == SELECT_ENTRY) {
+        each_selected(v, rank, t, fn, arg);
+        return;
+    }
     if (t->op == OP_COPY || t->op == OP_PUT)
         emit_access(v, &t->a, t->m, t->n, t->a.rank, VERIFY_ENTRY, false, fn, arg);
     for (uint32_t s = 0; op_walks(t->op) && s < program_step_count(t); s++) {
@@ -150,7 +242,7 @@ static void each_read(const struct verifier *v, uint32_t rank, const struct task
 void verify_each_access(const struct verifier *v, uint32_t rank, const struct task *t,
                         verify_access_fn *fn, void *arg)
 {
-    uint32_t until = op_walks(t->op) ? VERIFY_RESULT : VERIFY_ENTRY;
+    uint32_t until = op_walks(t->op) || t->op == OP_GATHER_ROWS ? VERIFY_RESULT : VERIFY_ENTRY;
 
     each_read(v, rank, t, fn, arg);
     if (t->op == OP_ATTENTION && t->attention.leaves)
@@ -163,7 +255,9 @@ void verify_each_access(const struct verifier *v, uint32_t rank, const struct ta
             bool onto_itself = t->op == OP_COPY && t->a.rank == r && t->a.buffer == o->buffer &&
                                t->a.offset == o->offset;
 
-            if (!onto_itself)
+            if (t->select.mode == SELECT_ENTRY)
+                emit_selected(v, t, o, t->n, r, until, true, fn, arg);
+            else if (!onto_itself)
                 emit_access(v, o, t->m, t->n, r, until, true, fn, arg);
         }
     }

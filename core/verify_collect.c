@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/program_print.h"
+#include "core/route.h"
 #include "core/verify_state.h"
 
 typedef void task_fn(struct verifier *v, struct task_place at, const struct task *t);
@@ -103,8 +104,92 @@ static void check_attention(struct verifier *v, struct task_place at, const stru
         fail_task(v, "bounds", at, "an attention takes up one result so far, not several");
 }
 
+/* Entries count rows from there. */
+static bool starts_at_top(const struct verifier *v, const struct task *t)
+{
+    const struct buffer *b = v->p->buffers;
+    bool top = t->index.offset == 0;
+
+    if (t->op == OP_GEMM)
+        top &= t->a.offset < b[t->a.buffer].cols && t->b.offset < t->select.b_step;
+    for (uint32_t i = 0; i < t->out_count; i++)
+        top &= t->out[i].offset < b[t->out[i].buffer].cols;
+    return top;
+}
+
+/* What its entry says is bounded by the route, which asserts it; here: that the columns fit, that no two tasks'
+ * rows of an entry can run over, and that control buffers are what they are used as. */
+static void check_selection(struct verifier *v, struct task_place at, const struct task *t)
+{
+    const struct selection *s = &t->select;
+    const struct buffer *b;
+
+    if (s->mode == SELECT_ALL)
+        return;
+    v->dynamic = true;
+    if (s->buffer >= v->p->buffer_count) {
+        fail_task(v, "bounds", at, "a selection from a buffer that does not exist");
+        return;
+    }
+    b = &v->p->buffers[s->buffer];
+    if (!buffer_is_control(b) || s->entry >= b->rows || b->cols != (s->mode == SELECT_ENTRY ? 3 : 1))
+        fail_task(v, "bounds", at, "a selection that is no row of a control buffer");
+    if (s->skip + t->m > VERIFY_ENTRY_ROWS)
+        fail_task(v, "bounds", at, "a selection of too many rows");
+    if (s->mode == SELECT_ENTRY && !starts_at_top(v, t))
+        fail_task(v, "bounds", at, "an operand that a work list moves stands below its buffer's first row");
+    if (s->mode == SELECT_ENTRY && t->op != OP_GEMM && t->op != OP_GATHER_ROWS)
+        fail_task(v, "bounds", at, "only gemm and gather_rows take their rows from a work list");
+}
+
+static void check_gather(struct verifier *v, struct task_place at, const struct task *t)
+{
+    bool     node = t->a.rank == RANK_NODE, listed = t->select.mode == SELECT_ENTRY;
+    uint64_t stack = node ? v->p->world.gpus_per_node : 1;
+    struct operand first = t->a;
+
+    if (node)
+        first.rank = at.rank;
+    check_source(v, at, &first, t->k / stack, t->n);
+    check_source(v, at, &t->index, listed ? 1 : t->m, 1);
+    if (t->index.buffer >= v->p->buffer_count || !buffer_is_control(&v->p->buffers[t->index.buffer]) ||
+        t->index.rank != at.rank)
+        fail_task(v, "bounds", at, "an index list that is no control buffer of the own rank");
+    if (node && (t->a.offset != 0 || t->k != stack * v->p->buffers[t->a.buffer].rows))
+        fail_task(v, "bounds", at, "a gather from the node is one from its whole stacked buffers");
+    if (t->indexed.count &&
+        (t->indexed.rows_per_flag == 0 || (t->k - 1) / t->indexed.rows_per_flag >= t->indexed.count))
+        fail_task(v, "flags", at, "an indexed wait with fewer flags than rows need");
+}
+
+static void check_route(struct verifier *v, struct task_place at, const struct task *t)
+{
+    const struct buffer *b = v->p->buffers;
+    const struct route  *r = t->route;
+    bool send = r->kind == ROUTE_SEND;
+    uint64_t held = r->world.nodes * r->slot_rows;
+
+    if (!buffer_is_control(&b[r->table]) || b[r->table].rows != r->tokens ||
+        b[r->table].cols != r->top_k || !buffer_is_control(&b[r->index]) ||
+        b[r->index].rows < (send ? held : r->capacity) ||
+        (send ? !buffer_is_control(&b[r->counts]) || b[r->counts].rows < r->world.nodes
+              : !buffer_is_control(&b[r->list]) ||
+                    b[r->list].rows < route_entries_max(r->capacity, r->tile_rows,
+                                                        route_expert_count(r, at.rank))))
+        fail_task(v, "bounds", at, "a route whose control buffers have not its table's shape or no room");
+}
+
 static void check_sources(struct verifier *v, struct task_place at, const struct task *t)
 {
+    if (t->op == OP_GATHER_ROWS)
+        check_gather(v, at, t);
+    if (t->op == OP_ROUTE)
+        check_route(v, at, t);
+    if (t->op == OP_GEMM && t->select.mode == SELECT_ENTRY) {
+        check_source(v, at, &t->a, 1, t->k);
+        check_source(v, at, &t->b, t->n, t->k);
+        return;
+    }
     if (t->op == OP_COPY || t->op == OP_PUT)
         check_source(v, at, &t->a, t->m, t->n);
     if (t->op == OP_ATTENTION)
@@ -136,7 +221,7 @@ static void check_targets(struct verifier *v, struct task_place at, const struct
                          ? o->rank < v->ranks && !world_same_node(v->p->world, o->rank, at.rank)
                          : o->rank == RANK_NODE || reachable(v, at, o);
 
-        if (!operand_fits(v, o, t->m, t->n))
+        if (!operand_fits(v, o, t->select.mode == SELECT_ENTRY ? 1 : t->m, t->n))
             fail_task(v, "bounds", at, "a target does not lie inside its buffer");
         else if (!there)
             fail_task(v, "bounds", at, t->op == OP_PUT ? "a put whose target is not on another node"
@@ -186,7 +271,7 @@ static bool check_wait(void *arg, const struct wait *w)
 static void check_waits(struct verifier *v, struct task_place at, const struct task *t)
 {
     struct wait_check c = {.v = v, .at = at};
-    bool late = t->segment_table != NO_TABLE;
+    bool late = t->segment_table != NO_TABLE || t->indexed.count > 0;
 
     for (uint32_t i = 0; i < t->wait_count; i++) {
         if (t->waits[i].phase == WAIT_LATE && !op_walks(t->op))
@@ -241,6 +326,7 @@ static void check_signals(struct verifier *v, struct task_place at, const struct
 
 static void check_task(struct verifier *v, struct task_place at, const struct task *t)
 {
+    check_selection(v, at, t);
     check_sources(v, at, t);
     check_targets(v, at, t);
     check_waits(v, at, t);
@@ -257,7 +343,12 @@ struct access_note {
 static void note_access(void *arg, const struct access *a)
 {
     struct access_note *n = arg;
+    uint32_t *list = &n->v->buffer_list[a->buffer], by = a->list ? a->list : VERIFY_PLAIN;
 
+    if (*list != 0 && *list != by)
+        verify_fail(n->v, "bounds", "%s is accessed by rows of a work list and in other ways, too",
+                    n->v->p->buffers[a->buffer].name);
+    *list = by;
     n->v->buffer_written[a->buffer] |= a->write;
     n->v->buffer_shared[a->buffer] |= a->window != n->rank;
 }

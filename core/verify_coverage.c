@@ -473,6 +473,8 @@ enum status verify_coverage(struct verifier *v, const struct problem *global)
 {
     struct tracing x = {.v = v, .global = global};
 
+    if (v->dynamic)
+        return ST_OK; /* what stands where is in control buffers: checks with real data look at that */
     if (!global)
         return ST_OK; /* nothing to compare with; writing twice is a race, which is excluded */
     x.out_of_memory = !prepare(&x);

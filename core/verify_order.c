@@ -139,6 +139,27 @@ static bool add_wait(void *arg, const struct wait *w)
     return true;
 }
 
+/* All tasks of the epoch before are complete on a rank that has begun this one: with them, all that they waited
+ * for. */
+static bool add_epoch_before(struct search *s, uint32_t rank, uint32_t back)
+{
+    if (back + 1 > s->back || back + 1 >= s->v->epochs)
+        return true;
+    for (uint32_t flag = 0; flag < s->v->p->flag_count; flag++) {
+        struct event e = {verify_flag_index(s->v, rank, flag), back + 1};
+
+        if (!s->v->waited[e.flag])
+            continue;
+        if (signals_event(s, e)) {
+            s->found = true;
+            return false;
+        }
+        if (mark_seen(s, e))
+            push(s, e);
+    }
+    return true;
+}
+
 static void expand(struct search *s, struct event e)
 {
     const struct verifier *v = s->v;
@@ -155,7 +176,8 @@ static void expand(struct search *s, struct event e)
         verify_task(v, at, &t);
         s->rank = at.rank;
         s->base = e.back;
-        if (!verify_each_wait(v, at.rank, &t, VERIFY_RESULT, add_wait, s))
+        if (!verify_each_wait(v, at.rank, &t, VERIFY_RESULT, add_wait, s) ||
+            !add_epoch_before(s, at.rank, e.back))
             return;
     }
 }

@@ -36,6 +36,9 @@ struct verifier {
 
     bool buffer_written[PROGRAM_BUFFERS_MAX]; /* by some task */
     bool buffer_shared[PROGRAM_BUFFERS_MAX];  /* accessed by a task of another rank */
+    uint32_t buffer_list[PROGRAM_BUFFERS_MAX]; /* by which work list its rows are selected: 1 + its buffer; 0: not
+                                                  accessed yet; VERIFY_PLAIN: by none */
+    bool dynamic; /* some task selects its work */
 
     /* From the abstract execution. */
     verify_clock *begin_clock; /* [rank][rank]: at the begin of the last epoch */
@@ -69,17 +72,24 @@ void verify_describe(const struct verifier *v, struct task_place at, char out[VE
 #define VERIFY_STEP(s)   (1u + (s))  /* before the reads of step s */
 #define VERIFY_RESULT    UINT32_MAX  /* before addends are read and results written, and of course before
                                         the signals */
+#define VERIFY_PLAIN     UINT32_MAX
+#define VERIFY_INDEXED   0x80000000u /* + i: before rows that the i-th flag of an indexed wait guards are read; of
+                                        the indexed wait this flag alone */
 typedef bool verify_wait_fn(void *arg, const struct wait *w);
 bool verify_each_wait(const struct verifier *v, uint32_t rank, const struct task *t, uint32_t until,
                       verify_wait_fn *fn, void *arg);
 
-/* One access of a task to a rank's window. */
+/* One access of a task to a rank's window.  Rows of a work-list entry stand wherever the entry says; entries do
+ * not overlap (that routes partition their range is an axiom here, asserted at run time), so entry e is given rows
+ * from e * VERIFY_ENTRY_ROWS on. */
+#define VERIFY_ENTRY_ROWS (1ull << 20)
 struct access {
     uint64_t row, rows, col, cols;
     uint32_t window;  /* the rank that owns the bytes */
     uint32_t buffer;
     uint32_t until;   /* the waits that precede it: VERIFY_ENTRY, ... */
     bool     write;
+    uint32_t list;    /* 1 + the work list that selects the rows; 0: they are as they stand */
 };
 
 typedef void verify_access_fn(void *arg, const struct access *a);

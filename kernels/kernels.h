@@ -9,6 +9,8 @@ extern const struct kernel gemm_rs_kernel; /* GEMM + ReduceScatter */
 extern const struct kernel gemm_ar_kernel; /* GEMM + AllReduce */
 extern const struct kernel ring_attention_kernel; /* sequence-parallel attention */
 
+extern const struct kernel moe_dispatch_gemm_kernel; /* MoE dispatch + GEMM */
+
 extern const struct kernel *const kernels[]; /* all of them; ends with NULL */
 
 #endif

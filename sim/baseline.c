@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "core/metrics.h"
+#include "sim/baseline_moe.h"
 #include "sim/gemm_cost.h"
 #include "sim/library_cost.h"
 #include "sim/nccl.h"
@@ -118,6 +119,8 @@ enum status baseline_run(const struct job *job, enum baseline which, struct run_
     const struct library_cost *library = library_cost_of(job->kernel);
     const struct problem *p = job->problem;
 
+    if (job->kernel->collective == COLLECTIVE_ALL_TO_ALL)
+        return moe_baseline_run(job, which, r);
     *r = (struct run_result){.status = ST_OK};
     if (too_large(p->m, p->n) || too_large(p->m, p->k) || too_large(p->n, p->k))
         return refuse(r, ST_UNSUPPORTED,

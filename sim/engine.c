@@ -235,14 +235,17 @@ static uint64_t alone_ps(const struct engine *e, uint32_t src, uint32_t dst, uin
 void engine_flow(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound,
                  engine_fn *fn, void *arg, uint64_t a, uint64_t b)
 {
-    assert(src < e->port_count && src != dst);
+    assert((src < e->port_count || src == ENGINE_NO_PORT) && src != dst);
     assert(dst == ENGINE_NO_PORT || dst < e->port_count + e->group_count);
     uint32_t index = record_new(e, fn, arg, a, b);
     struct record *r = &e->records[index];
 
     e->flow_count++;
-    e->ports[src].bytes_out += bytes;
-    r->latency_ps = max_u64(e->ports[src].latency_ps, enter_ports(e, dst, bytes));
+    r->latency_ps = enter_ports(e, dst, bytes);
+    if (src != ENGINE_NO_PORT) {
+        e->ports[src].bytes_out += bytes;
+        r->latency_ps = max_u64(e->ports[src].latency_ps, r->latency_ps);
+    }
     r->earliest_ps = e->now_ps;
     if (rate_bound > 0)
         r->earliest_ps += network_round_ps((double)bytes * 1e12 / rate_bound);
@@ -254,6 +257,11 @@ void engine_flow(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes, d
         e->draining_count++;
         network_start(e->network, index, src, dst, bytes, rate_bound);
     }
+}
+
+void engine_count_out(struct engine *e, uint32_t port, uint64_t bytes)
+{
+    e->ports[port].bytes_out += bytes;
 }
 
 uint32_t engine_group_port(const struct engine *e, uint32_t group)

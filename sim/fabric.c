@@ -104,6 +104,21 @@ void fabric_multicast(struct fabric *f, uint32_t src, uint64_t bytes, double rat
     engine_flow(f->engine, src, node, bytes, rate_bound, fn, arg, a, b);
 }
 
+void fabric_gather(struct fabric *f, uint32_t dst, const uint64_t *bytes_from, double rate_bound,
+                   engine_fn *fn, void *arg, uint64_t a, uint64_t b)
+{
+    uint32_t first = world_rank(f->world, world_node(f->world, dst), 0);
+    uint64_t bytes = 0;
+
+    for (uint32_t gpu = 0; gpu < f->world.gpus_per_node; gpu++) {
+        if (first + gpu == dst || bytes_from[gpu] == 0)
+            continue;
+        engine_count_out(f->engine, first + gpu, bytes_from[gpu]);
+        bytes += bytes_from[gpu];
+    }
+    engine_flow(f->engine, ENGINE_NO_PORT, dst, bytes, rate_bound, fn, arg, a, b);
+}
+
 void fabric_put(struct fabric *f, uint32_t src, uint32_t dst, uint64_t bytes, engine_fn *fn,
                 void *arg, uint64_t a, uint64_t b)
 {

@@ -39,6 +39,12 @@ void fabric_nvlink(struct fabric *f, uint32_t src, uint32_t dst, uint64_t bytes,
 void fabric_multicast(struct fabric *f, uint32_t src, uint64_t bytes, double rate_bound,
                       engine_fn *fn, void *arg, uint64_t a, uint64_t b);
 
+/* Bytes that `dst` reads from several GPUs of its node at once, bytes_from[gpu] each (the own entry does not
+ * count), as one flow.  The reader's in link limits it; the out links of the sources do not: rows are read
+ * from everywhere, and a flow from each source would tie all links of the node into one system. */
+void fabric_gather(struct fabric *f, uint32_t dst, const uint64_t *bytes_from, double rate_bound,
+                   engine_fn *fn, void *arg, uint64_t a, uint64_t b);
+
 /* One message from `src` to `dst` on another node, posted now. */
 void fabric_put(struct fabric *f, uint32_t src, uint32_t dst, uint64_t bytes, engine_fn *fn,
                 void *arg, uint64_t a, uint64_t b);

@@ -72,7 +72,10 @@ static void build_platform(network *n, const engine_config *config)
             members.emplace_back(ins[g->first_port + p]);
         n->hosts.push_back(add_host(zone, "group" + std::to_string(i), nullptr, members));
     }
-    n->hosts.push_back(add_host(zone, "nowhere", nullptr, {}));
+    sg::Host *nowhere = add_host(zone, "nowhere", nullptr, {});
+    zone->add_route(nowhere->get_netpoint(), nullptr, nullptr, nullptr,
+                    std::vector<sg::LinkInRoute>(), false);
+    n->hosts.push_back(nowhere);
     zone->seal();
 }
 
@@ -105,7 +108,9 @@ void network_start(network *n, uint32_t flow, uint32_t src, uint32_t dst, uint64
 {
     sg::Host *to = dst == ENGINE_NO_PORT ? n->hosts.back() : n->hosts[dst];
 
-    n->starter->start(flow, n->hosts[src], to, bytes, rate_bound);
+    sg::Host *from = src == ENGINE_NO_PORT ? n->hosts.back() : n->hosts[src];
+
+    n->starter->start(flow, from, to, bytes, rate_bound);
 }
 
 static void timer_fired(network *n)

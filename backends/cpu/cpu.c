@@ -168,6 +168,7 @@ static void fill_checks(const struct fleet *f, struct run_result *r)
 static void fill_result(const struct fleet *f, struct run_result *r)
 {
     r->epochs = f->epochs;
+    r->rows_dropped = f->dropped;
     fill_crews(f, r);
     fill_checks(f, r);
     switch ((enum stop)f->stop) {
@@ -178,6 +179,10 @@ static void fill_result(const struct fleet *f, struct run_result *r)
         r->status = ST_ENVIRONMENT;
         snprintf(r->report, sizeof r->report,
                  "cpu: the system refused to start %" PRIu32 " threads", f->worker_count);
+        break;
+    case STOP_OVERFLOW:
+        r->status = ST_INPUT;
+        snprintf(r->report, sizeof r->report, "%s", f->refusal);
         break;
     case STOP_QUIESCENT:
     case STOP_TIMEOUT:

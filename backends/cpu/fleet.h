@@ -95,7 +95,14 @@ struct rank {
     uint64_t            started_ns[EPOCH_TIMES], ended_ns[EPOCH_TIMES]; /* by epoch % EPOCH_TIMES */
 };
 
-enum stop { STOP_NOT, STOP_QUIESCENT, STOP_TIMEOUT, STOP_INTERRUPTED, STOP_START /* a thread did not start */ };
+enum stop {
+    STOP_NOT,
+    STOP_QUIESCENT,
+    STOP_TIMEOUT,
+    STOP_INTERRUPTED,
+    STOP_START,    /* a thread did not start */
+    STOP_OVERFLOW, /* more was routed to a rank than fits, see `refusal` */
+};
 
 struct fleet {
     const struct job         *job;
@@ -114,6 +121,9 @@ struct fleet {
     _Atomic uint64_t wakings;  /* waits that have ended */
     _Atomic uint32_t checking; /* ranks at an epoch's begin or end, which may take long */
     _Atomic uint32_t ended;    /* workers */
+    _Atomic uint64_t dropped;  /* pairs that routes dropped */
+    _Atomic uint32_t refused;
+    char             refusal[256]; /* the first one's */
     struct bell      end_bell;
 };
 
@@ -133,6 +143,7 @@ void fleet_signal_task(struct fleet *f, uint32_t rank, const struct task *t);
 bool fleet_flag_reached(const struct rank *r, uint32_t flag, uint64_t target);
 void fleet_stop(struct fleet *f, enum stop why); /* the first one counts */
 bool fleet_stopped(const struct fleet *f);
+void fleet_refuse(struct worker *w, const struct task *route, uint64_t dropped); /* stops the run */
 bool worker_await(struct worker *w, uint32_t flag, uint64_t target); /* false: the run stops */
 uint64_t clock_now_ns(void);
 

@@ -1,6 +1,7 @@
 #include <time.h>
 
 #include "backends/cpu/fleet.h"
+#include "backends/ops/route.h"
 
 #define SPINS 50 /* about the time of a few flag hops; more would starve the other workers */
 
@@ -60,6 +61,15 @@ void fleet_stop(struct fleet *f, enum stop why)
         bell_ring(&f->ranks[i].bell);
         bell_ring(&f->ranks[i].fifo.emptied);
     }
+}
+
+void fleet_refuse(struct worker *w, const struct task *route, uint64_t dropped)
+{
+    struct fleet *f = w->fleet;
+
+    if (atomic_fetch_add(&f->refused, 1) == 0)
+        tile_route_refusal(route, w->rank->index, w->at.epoch, dropped, f->refusal, sizeof f->refusal);
+    fleet_stop(f, STOP_OVERFLOW);
 }
 
 /* ---- waits ---- */

@@ -1,6 +1,8 @@
 #include <assert.h>
 
 #include "backends/cpu/fleet.h"
+#include "backends/ops/route.h"
+#include "core/route.h"
 
 /* ---- waits ---- */
 
@@ -86,11 +88,41 @@ static bool hand_over(struct worker *w, const struct task *t)
     return true;
 }
 
-static bool run_task(struct worker *w, const struct task *t)
+/* Row by row, as the index list names them. */
+static bool await_indexed(struct worker *w, const struct task *t)
+{
+    for (uint64_t i = 0; t->indexed.count > 0 && i < t->m; i++) {
+        uint64_t value = tile_index(&w->fleet->memory, w->rank->index, w->at.epoch, t, i);
+        struct wait wait = program_indexed_wait(t, value);
+
+        if (!await(w, &wait))
+            return false;
+    }
+    return true;
+}
+
+/* False: more was routed here than there is room for, and the scenario does not say to drop it. */
+static bool route_tokens(struct worker *w, const struct task *t)
+{
+    struct fleet *f = w->fleet;
+    uint64_t dropped = tile_route(&f->memory, w->rank->index, w->at.epoch, t);
+
+    if (dropped > 0 && !t->route->drop) {
+        fleet_refuse(w, t, dropped);
+        return false;
+    }
+    atomic_fetch_add_explicit(&f->dropped, dropped, memory_order_relaxed);
+    return true;
+}
+
+static bool run_task(struct worker *w, struct task *t)
 {
     struct fleet *f = w->fleet;
 
     if (!await_phase(w, t, WAIT_ENTRY))
+        return false;
+    tile_select(&f->memory, w->rank->index, w->at.epoch, t);
+    if (!await_indexed(w, t) || (t->op == OP_ROUTE && !route_tokens(w, t)))
         return false;
     if (op_walks(t->op) && !compute_steps(w, t))
         return false;
@@ -101,7 +133,7 @@ static bool run_task(struct worker *w, const struct task *t)
         return hand_over(w, t); /* the proxy moves and signals */
     if (op_walks(t->op))
         tile_finish(w->scratch, &f->memory, w->rank->index, w->at.epoch, t);
-    else if (t->op != OP_NOP)
+    else if (t->op != OP_NOP && t->op != OP_ROUTE)
         tile_move(w->scratch, &f->memory, w->rank->index, w->at.epoch, t);
     fleet_signal_task(f, w->rank->index, t);
     return true;

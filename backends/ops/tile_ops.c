@@ -289,10 +289,14 @@ void tile_move(struct scratch *s, const struct memory *m, uint32_t rank, uint64_
     case OP_PUT:
         put(m, rank, epoch, task);
         return;
+    case OP_GATHER_ROWS:
+        tile_gather(m, rank, epoch, task);
+        return;
     case OP_NOP:
     case OP_GEMM:
     case OP_ATTENTION:
+    case OP_ROUTE:
         break;
     }
-    assert(!"only COPY, REDUCE and PUT move data");
+    assert(!"the others do not move data");
 }

@@ -30,7 +30,10 @@ void tile_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_
 void tile_finish(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
                  const struct task *task);
 
-/* COPY, REDUCE and the data of PUT. */
+/* GATHER_ROWS: gather.c. */
+void tile_gather(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task);
+
+/* COPY, REDUCE, GATHER_ROWS and the data of PUT. */
 void tile_move(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
                const struct task *task);
 

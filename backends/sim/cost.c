@@ -15,7 +15,10 @@ uint64_t cost_start(const struct machine *m, enum op op, bool fetched, bool stre
         return dispatch_ps + m->attention.fixed_ps;
     case OP_COPY:
     case OP_REDUCE:
+    case OP_GATHER_ROWS:
         return dispatch_ps + (streaming ? m->copy.pipelined_ps : m->copy.drained_ps);
+    case OP_ROUTE:
+        return dispatch_ps + m->copy.drained_ps;
     case OP_PUT:
         return dispatch_ps + m->proxy.push_ps;
     }

@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "backends/ops/tile_ops.h"
+#include "backends/ops/route.h"
 #include "backends/sim/conflict.h"
+#include "backends/sim/control.h"
 #include "backends/sim/transfer.h"
 #include "core/check.h"
+#include "core/route.h"
 
 struct data {
     uint8_t **windows; /* by rank */
@@ -97,6 +99,11 @@ void data_close(struct sim *s)
     s->data = NULL;
 }
 
+const struct memory *data_memory(const struct sim *s)
+{
+    return &s->data->memory;
+}
+
 /* ---- accesses ---- */
 
 static void fail(struct sim *s, const struct access *mine, const struct access *other)
@@ -138,12 +145,51 @@ static void add_operand(struct sim *s, struct worker *w, const struct operand *o
     add(s, &region, kind, &w->id, &w->accesses);
 }
 
+/* All of a control buffer of the own rank. */
+static void add_control(struct sim *s, struct worker *w, uint32_t buffer, enum access_kind kind)
+{
+    const struct buffer *b = &s->program->buffers[buffer];
+    struct operand o = {.rank = w->id.rank, .buffer = buffer, .ld = b->cols};
+
+    add_operand(s, w, &o, o.rank, b->rows, b->cols, kind);
+}
+
+static void reads_rows(struct sim *s, struct worker *w)
+{
+    const struct task *t = &w->task;
+
+    add_operand(s, w, &t->index, t->index.rank, t->m, 1, ACCESS_READ);
+    for (uint64_t i = 0; i < t->m; i++) {
+        struct operand row;
+
+        tile_gather_source(s->program, w->id.rank, t, control_index(s, &w->id, t, i), &row);
+        add_operand(s, w, &row, row.rank, 1, t->n, ACCESS_READ);
+    }
+}
+
+static void routes(struct sim *s, struct worker *w)
+{
+    const struct route *r = w->task.route;
+    uint64_t rows;
+    struct operand table = route_reads(r, w->id.rank, &rows);
+
+    add_operand(s, w, &table, table.rank, rows, r->top_k, ACCESS_READ);
+    add_control(s, w, r->index, ACCESS_WRITE);
+    add_control(s, w, r->kind == ROUTE_SEND ? r->counts : r->list, ACCESS_WRITE);
+}
+
 void data_reads_source(struct sim *s, struct worker *w)
 {
     const struct task *t = &w->task;
 
     if (!s->data)
         return;
+    if (t->select.mode != SELECT_ALL)
+        add_control(s, w, t->select.buffer, ACCESS_READ);
+    if (t->op == OP_GATHER_ROWS)
+        reads_rows(s, w);
+    else if (t->op == OP_ROUTE)
+        routes(s, w);
     if (t->op == OP_COPY)
         add_operand(s, w, &t->a, t->a.rank, t->m, t->n, ACCESS_READ);
     else if (t->op == OP_PUT) /* contiguous, whatever ld says */
@@ -246,7 +292,7 @@ static void do_work(struct sim *s, const struct task_id *id, const struct task *
 {
     struct data *d = s->data;
 
-    if (t->op == OP_NOP)
+    if (t->op == OP_NOP || t->op == OP_ROUTE)
         return;
     if (!op_walks(t->op)) {
         tile_move(d->scratch, &d->memory, id->rank, id->epoch, t);

@@ -6,6 +6,7 @@
 #ifndef BACKENDS_SIM_DATA_H
 #define BACKENDS_SIM_DATA_H
 
+#include "backends/ops/tile_ops.h"
 #include "backends/sim/state.h"
 
 /* UINT64_MAX when it does not fit 64 bits. */
@@ -15,12 +16,14 @@ uint64_t data_memory_bytes(const struct job *job, uint32_t workers_per_rank);
 bool data_open(struct sim *s);
 void data_close(struct sim *s);
 
+const struct memory *data_memory(const struct sim *s); /* with data */
+
 /* The rank's virtual tasks: inputs are written; outputs are compared with the reference. */
 void data_begin_epoch(struct sim *s, uint32_t rank);
 void data_end_epoch(struct sim *s, uint32_t rank);
 
 /* What the task in hand begins to access, phase by phase. */
-void data_reads_source(struct sim *s, struct worker *w); /* COPY, PUT; ATTENTION: the queries */
+void data_reads_source(struct sim *s, struct worker *w); /* COPY, PUT, GATHER_ROWS, ROUTE; ATTENTION: the queries */
 void data_reads_step(struct sim *s, struct worker *w, const struct operand *o,
                      const struct extent *e);
 void data_reads_addends(struct sim *s, struct worker *w);

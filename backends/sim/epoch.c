@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "backends/sim/control.h"
 #include "backends/sim/data.h"
 #include "backends/sim/fault.h"
 #include "backends/sim/jitter.h"
@@ -16,8 +17,9 @@ static bool isolated(const struct sim *s)
 void epoch_plan(struct sim *s)
 {
     const struct timing *t = &s->job->timing;
+    bool changes = program_control_bytes(s->program) > 0; /* each epoch is routed anew */
     bool repeats = isolated(s) && s->options.jitter == 0 && s->options.disorder <= 1 &&
-                   s->options.fault == 0 && !s->options.data;
+                   s->options.fault == 0 && !s->options.data && !changes;
     uint32_t iterations = t->iterations > 0 ? t->iterations : 1;
 
     if (isolated(s) && iterations > RESULT_SAMPLES_MAX)
@@ -64,6 +66,7 @@ static void rank_start(void *arg, uint64_t rank, uint64_t epoch)
     for (uint32_t q = 0; q < s->program->queue_count; q++)
         r->cursors[q] = 0;
     data_begin_epoch(s, (uint32_t)rank);
+    control_begin_epoch(s, (uint32_t)rank);
     for (uint32_t i = 0; i < s->workers_per_rank; i++)
         start_worker(s, sim_worker(s, (uint32_t)rank, i), epoch);
     release(s, (uint32_t)rank);

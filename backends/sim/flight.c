@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "backends/sim/control.h"
 #include "backends/sim/data.h"
 #include "backends/sim/epoch.h"
 #include "backends/sim/fault.h"
@@ -27,7 +28,8 @@ static void land(struct sim *s, struct flight *f)
 {
     struct task t;
 
-    program_task(s->program, f->id.rank, f->id.queue, f->id.index, &t);
+    control_task(s, &f->id, &t);
+    control_finish(s, &f->id, &t);
     data_finish(s, &f->id, &t, &f->accesses);
     flags_signal(s, f->id.rank, &t);
 }

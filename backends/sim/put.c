@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "backends/sim/control.h"
 #include "backends/sim/fault.h"
 #include "backends/sim/flight.h"
 #include "backends/sim/jitter.h"
@@ -58,6 +59,7 @@ static void posted(void *arg, uint64_t flight, uint64_t unused)
     struct flight *f = (struct flight *)(uintptr_t)flight;
     struct fifo *fifo = &s->ranks[f->id.rank].fifo;
     struct task t;
+    uint64_t bytes;
 
     (void)unused;
     if (s->failed)
@@ -66,8 +68,13 @@ static void posted(void *arg, uint64_t flight, uint64_t unused)
         fault_lose(s, &f->id, "was queued when its rank stopped");
         return;
     }
-    program_task(s->program, f->id.rank, f->id.queue, f->id.index, &t);
-    fabric_put(s->fabric, f->id.rank, put_target(&t, f->id.rank), transfer_bytes(s, &t.a, t.m, t.n),
+    control_task(s, &f->id, &t);
+    bytes = transfer_bytes(s, &t.a, t.m, t.n);
+    if (buffer_is_control(&s->program->buffers[t.a.buffer]))
+        s->result->put_control_bytes += bytes;
+    else
+        s->result->put_bytes += bytes;
+    fabric_put(s->fabric, f->id.rank, put_target(&t, f->id.rank), bytes,
                flight_put_arrived, s, flight, sim_now(s));
     free_place(s, fifo);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "backends/sim/control.h"
 #include "backends/sim/data.h"
 #include "backends/sim/epoch.h"
 #include "backends/sim/fault.h"
@@ -104,6 +105,8 @@ static uint64_t memory_bytes(const struct job *job)
         return BASE_BYTES + ranks * PORT_BYTES;
     bytes = BASE_BYTES + ranks * (PORT_BYTES + sizeof(struct rank));
     bytes += ranks * workers_per_rank(p) * (sizeof(struct worker) + 64);
+    if (!job->data && !(o && o->data))
+        bytes += ranks * program_control_bytes(p);
     bytes += ranks * p->flag_count * (sizeof(uint64_t) + sizeof(uint32_t));
     for (uint32_t rank = 0; rank < ranks; rank++)
         bytes += flows_in_flight(job, rank) * IN_FLIGHT_BYTES;
@@ -135,6 +138,14 @@ static double stretch(const struct sim *s)
     return straggler * s->options.disorder * s->options.disorder;
 }
 
+/* What keeps a rank's tensor cores busy: the longer, the lower the clock. */
+static struct problem rank_gemm(const struct sim *s)
+{
+    const struct problem_family *f = s->job->kernel->family;
+
+    return f && f->rank_gemm ? f->rank_gemm(s->job->problem, s->job->world) : *s->job->problem;
+}
+
 /* Times, and their sums over all workers, must fit 64 bits of picoseconds. */
 static enum status check_duration(const struct sim *s)
 {
@@ -155,7 +166,7 @@ static enum status check_duration(const struct sim *s)
 
 static void open_ranks(struct sim *s)
 {
-    uint64_t step_ps = gemm_step_ps(s->machine, *s->job->problem, s->machine->gpu.sms);
+    uint64_t step_ps = gemm_step_ps(s->machine, rank_gemm(s), s->machine->gpu.sms);
 
     for (uint32_t i = 0; i < s->rank_count; i++) {
         struct rank *r = &s->ranks[i];
@@ -207,6 +218,7 @@ static enum status open_tables(struct sim *s)
 
 static void sim_close(struct sim *s)
 {
+    control_close(s);
     data_close(s);
     pool_fini(&s->flights);
     free(s->ranks);
@@ -228,7 +240,9 @@ static enum status sim_open(struct sim *s)
     s->engine = fabric_engine(s->fabric);
     jitter_open(s, s->job->seed);
     stats_open(s);
-    return s->options.data && !data_open(s) ? refused_memory(s) : ST_OK;
+    if (s->options.data && !data_open(s))
+        return refused_memory(s);
+    return control_open(s) ? ST_OK : refused_memory(s);
 }
 
 static void sim_run(struct sim *s)

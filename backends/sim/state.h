@@ -26,6 +26,7 @@ struct task_id {
 enum phase {
     PHASE_POP,
     PHASE_ENTRY,   /* waits that precede every access */
+    PHASE_INDEXED, /* GATHER_ROWS: the flag that guards each row */
     PHASE_STEPS,   /* GEMM: main loop, a wait before each step */
     PHASE_LATE,    /* waits that precede only addends and stores */
     PHASE_RESERVE, /* PUT: a place in the FIFO */
@@ -48,7 +49,7 @@ struct worker {
     uint32_t       crew, place; /* place: in the crew's list of queues */
 
     uint32_t wait, wait_flag; /* next to test: waits[wait], its wait_flag-th flag */
-    uint32_t step;            /* next step of a GEMM */
+    uint32_t step;            /* next step of a GEMM, next row of a GATHER_ROWS */
     uint32_t pending;         /* delays and flows to end before the next phase */
     uint64_t owed_ps;         /* charged together with the next piece of work */
     uint64_t since_ps;        /* when it last became busy, blocked or idle */
@@ -114,7 +115,8 @@ struct faults {
     char             fate[48];
 };
 
-struct data; /* data.h */
+struct data;    /* data.h */
+struct control; /* control.h */
 
 struct sim {
     const struct job     *job;
@@ -135,6 +137,7 @@ struct sim {
     double         stretched; /* under disorder: share of single delays that are stretched */
     struct data   *data; /* NULL: timing only */
     struct faults  faults;
+    struct control *control; /* NULL: the program has no control buffers */
 
     uint32_t ranks_running;
     uint64_t epoch_start_ps; /* isolated: of the aligned epoch */

@@ -1,6 +1,11 @@
 #include "backends/sim/transfer.h"
 
+#include <assert.h>
+
+#include "backends/ops/route.h"
+#include "backends/sim/control.h"
 #include "backends/sim/cost.h"
+#include "core/route.h"
 
 uint64_t transfer_bytes(const struct sim *s, const struct operand *o, uint64_t rows, uint64_t cols)
 {
@@ -42,11 +47,62 @@ bool transfer_is_remote(const struct sim *s, uint32_t rank, const struct task *t
     return store_flow_count(s, rank, t) > 0;
 }
 
-bool transfer_has_flows(const struct sim *s, uint32_t rank, const struct task *t)
+static struct operand gathered_row(const struct sim *s, const struct task_id *id, const struct task *t,
+                                   uint64_t i)
+{
+    struct operand row;
+
+    tile_gather_source(s->program, id->rank, t, control_index(s, id, t, i), &row);
+    return row;
+}
+
+bool transfer_has_flows(const struct sim *s, const struct task_id *id, const struct task *t)
 {
     uint32_t source = t->op == OP_REDUCE ? t->addend.rank : t->a.rank;
 
-    return source != rank || transfer_is_remote(s, rank, t);
+    if (t->op != OP_GATHER_ROWS)
+        return source != id->rank || transfer_is_remote(s, id->rank, t);
+    for (uint64_t i = 0; i < t->m; i++)
+        if (gathered_row(s, id, t, i).rank != id->rank)
+            return true;
+    return false;
+}
+
+#define GPUS_PER_NODE_MAX 1024 /* as scenarios may say */
+
+uint32_t transfer_gather(struct sim *s, const struct task_id *id, const struct task *t, engine_fn *fn,
+                         uint64_t worker)
+{
+    uint64_t row_bytes = transfer_bytes(s, &t->a, 1, t->n), bytes[GPUS_PER_NODE_MAX] = {0}, far = 0;
+    uint32_t first = world_rank(s->program->world, world_node(s->program->world, id->rank), 0);
+
+    assert(s->program->world.gpus_per_node <= GPUS_PER_NODE_MAX);
+    for (uint64_t i = 0; i < t->m; i++) {
+        uint32_t from = gathered_row(s, id, t, i).rank;
+
+        bytes[from - first] += row_bytes;
+        far += from != id->rank;
+    }
+    if (far == 0)
+        return 0;
+    fabric_gather(s->fabric, id->rank, bytes,
+                  s->machine->copy.pull_rate * (double)far / (double)t->m, fn, s, worker, sim_now(s));
+    return 1;
+}
+
+uint64_t transfer_gather_ps(const struct sim *s, const struct task *t)
+{
+    return cost_bytes(transfer_bytes(s, &t->a, t->m, t->n), s->machine->copy.pull_rate);
+}
+
+uint64_t transfer_route_bytes(const struct program *p, uint32_t rank, const struct route *r)
+{
+    uint64_t row = r->top_k * sizeof(int32_t);
+
+    if (r->kind == ROUTE_SEND)
+        return part_size(r->tokens, world_ranks(r->world), rank) * (2 * row + r->world.nodes * 4);
+    return 2 * r->tokens * row + buffer_elements(&p->buffers[r->index]) * 4 +
+           buffer_elements(&p->buffers[r->list]) * 4;
 }
 
 static void start_store(struct sim *s, uint32_t rank, const struct operand *target, uint64_t bytes,

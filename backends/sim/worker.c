@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "backends/sim/control.h"
 #include "backends/sim/cost.h"
 #include "backends/sim/data.h"
 #include "backends/sim/epoch.h"
@@ -98,12 +99,30 @@ static bool phase_entry(struct sim *s, struct worker *w)
 {
     if (!waits_met(s, w, WAIT_ENTRY))
         return false;
+    control_select(s, &w->id, &w->task);
     w->owed_ps = cost_start(s->machine, w->task.op, w->fetched, w->streaming);
     w->fetched = true; /* the next one will be, behind this one's work */
     w->streaming = false;
     w->step = 0;
-    data_reads_source(s, w);
     w->phase = op_walks(w->task.op) ? PHASE_STEPS : PHASE_LATE;
+    if (w->task.op == OP_GATHER_ROWS)
+        w->phase = PHASE_INDEXED;
+    else
+        data_reads_source(s, w);
+    return true;
+}
+
+static bool phase_indexed(struct sim *s, struct worker *w)
+{
+    for (; w->task.indexed.count > 0 && w->step < w->task.m; w->step++) {
+        uint64_t value = control_index(s, &w->id, &w->task, w->step);
+        struct wait wait = program_indexed_wait(&w->task, value);
+
+        if (!flags_met(s, w, &wait))
+            return false;
+    }
+    data_reads_source(s, w);
+    w->phase = PHASE_LATE;
     return true;
 }
 
@@ -161,6 +180,7 @@ static bool phase_work(struct sim *s, struct worker *w)
     static const enum phase next[] = {
         [OP_NOP] = PHASE_FINISH,  [OP_GEMM] = PHASE_STORE, [OP_COPY] = PHASE_MOVE,
         [OP_REDUCE] = PHASE_MOVE, [OP_PUT] = PHASE_PUSH, [OP_ATTENTION] = PHASE_STORE,
+        [OP_GATHER_ROWS] = PHASE_MOVE, [OP_ROUTE] = PHASE_FINISH,
     };
     uint64_t ps = w->owed_ps;
 
@@ -172,16 +192,24 @@ static bool phase_work(struct sim *s, struct worker *w)
         ps += cost_addends(s->machine, &w->task, bytes);
         pull(s, w, w->task.addend.rank, bytes);
     }
-    if (w->phase == PHASE_MOVE && transfer_has_flows(s, w->id.rank, &w->task))
+    if (w->task.op == OP_ROUTE)
+        ps += cost_bytes(transfer_route_bytes(s->program, w->id.rank, w->task.route),
+                         s->machine->copy.reduce_rate);
+    if (w->phase == PHASE_MOVE && transfer_has_flows(s, &w->id, &w->task))
         ps = cost_before_flows(s->machine, ps);
     return charge(s, w, ps);
 }
 
-/* COPY and REDUCE stream: reading, adding, local writes and flows go on side by side. */
+/* COPY, REDUCE and GATHER_ROWS stream: reading, adding, local writes and flows go on side by side. */
 static bool phase_move(struct sim *s, struct worker *w)
 {
     const struct task *t = &w->task;
 
+    if (t->op == OP_GATHER_ROWS) {
+        w->pending += transfer_gather(s, &w->id, t, flow_done, worker_index(s, w));
+        w->phase = PHASE_FINISH;
+        return charge(s, w, transfer_gather_ps(s, t));
+    }
     if (t->op == OP_REDUCE)
         pull(s, w, t->addend.rank, transfer_addend_bytes(s, t));
     else
@@ -217,7 +245,8 @@ static bool phase_push(struct sim *s, struct worker *w)
 
 static bool phase_finish(struct sim *s, struct worker *w)
 {
-    w->streaming = w->task.op == OP_COPY || w->task.op == OP_REDUCE;
+    w->streaming = w->task.op == OP_COPY || w->task.op == OP_REDUCE || w->task.op == OP_GATHER_ROWS;
+    control_finish(s, &w->id, &w->task);
     data_finish(s, &w->id, &w->task, &w->accesses);
     flags_signal(s, w->id.rank, &w->task);
     epoch_task_done(s, w->id.rank);
@@ -239,6 +268,7 @@ static void look_for_interrupt(struct sim *s)
 static void worker_run(struct sim *s, struct worker *w)
 {
     static bool (*const phases[])(struct sim *, struct worker *) = {
+        [PHASE_INDEXED] = phase_indexed,
         [PHASE_POP] = phase_pop,       [PHASE_ENTRY] = phase_entry,     [PHASE_STEPS] = phase_steps,
         [PHASE_LATE] = phase_late,     [PHASE_RESERVE] = phase_reserve, [PHASE_WORK] = phase_work,
         [PHASE_MOVE] = phase_move,     [PHASE_STORE] = phase_store,     [PHASE_PUSH] = phase_push,

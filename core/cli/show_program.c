@@ -10,7 +10,7 @@ static void print_buffers(const struct program *p, FILE *f)
         const struct buffer *b = &p->buffers[i];
 
         fprintf(f, "  %-16s %" PRIu64 " x %" PRIu64 " %s", b->name, b->rows, b->cols,
-                b->dtype == DTYPE_BF16 ? "bf16" : "f32");
+                dtype_name(b->dtype));
         fprintf(f, ", depth %" PRIu32 ", %" PRIu64 " bytes\n", b->depth, buffer_bytes(b));
     }
 }

@@ -59,7 +59,7 @@ enum status harness_run(const struct trial *t, struct run_result *r)
         .machine = harness_machine(),
         .timing = t->timing,
         .options = options,
-        .seed = 7,
+        .seed = t->seed ? t->seed : 7,
         .data = true,
         .memory_limit_bytes = 4ull << 30,
     };

@@ -12,6 +12,7 @@ struct trial {
     const struct program *program;
     struct problem        problem;
     struct timing         timing;
+    uint64_t              seed; /* 0: one of the harness */
     const char           *options; /* "key=value key=value"; unknown keys are passed over */
 };
 

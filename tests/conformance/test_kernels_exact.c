@@ -9,6 +9,8 @@
 #include "harness.h"
 #include "kernels/kernels.h"
 
+#include "../moe_like.h"
+
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 /* Every value of every choice stands here. */
@@ -38,6 +40,9 @@ static const struct variant {
     {"ring_attention", "chunk=2KiB tile_m=16 split=1 layout=zigzag order=head depth=1 join=false"},
     {"ring_attention", "chunk=512B tile_m=32 split=3 layout=run order=owner depth=3 send_sms=2"},
     {"ring_attention", "chunk=64KiB tile_m=8 split=0 layout=zigzag order=owner join=true"},
+    {"moe_dispatch_gemm", ""},
+    {"moe_dispatch_gemm", "chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 join=false"},
+    {"moe_dispatch_gemm", "chunk=64B gather_rows=7 tile_m=24 tile_n=16 depth=3 send_sms=2 comm_sms=2"},
 };
 
 static const struct world worlds[] = {{1, 1}, {1, 8}, {2, 2}, {3, 4}, {2, 3}, {1, 3}, {5, 1}};
@@ -70,7 +75,7 @@ struct setup {
 
 static struct setup setup_of(int i, const struct kernel *k)
 {
-    bool gemm = k->family == &problem_gemm;
+    bool gemm = k->family != &problem_attention;
     const struct problem *problems = gemm ? shapes : attentions;
 
     if (i == SETUP_COUNT - 1)
@@ -98,8 +103,9 @@ static int backend_count(void)
 }
 
 static void run_exactly(const struct backend *b, const struct variant *v, enum form form,
-                        struct world world, struct problem problem)
+                        struct world world, struct problem shape)
 {
+    struct problem problem = kernel_named(v->kernel)->family == &problem_moe ? moe_like(shape) : shape;
     const struct kernel *kernel = kernel_named(v->kernel);
     struct run_result *r = calloc(1, sizeof *r);
     void *params = calloc(1, kernel->params_size);
@@ -176,7 +182,7 @@ START_TEST(large_kernel_is_exact)
     const struct kernel *k = kernels[_i / backend_count()];
 
     run_exactly(backends[_i % backend_count()], &(struct variant){k->name, ""}, FORM_FUSED,
-                (struct world){2, 4}, k->family == &problem_gemm ? gemm : attention);
+                (struct world){2, 4}, k->family == &problem_attention ? attention : gemm);
 }
 END_TEST
 

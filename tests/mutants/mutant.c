@@ -47,6 +47,10 @@ static void mutate_waits(struct mutant *m, struct task *t)
         t->waits[kept++] = w;
     }
     t->wait_count = kept;
+    if (t->indexed.count == 0 || !in_group(m, t->indexed.first) || m->mutation == EARLY_REUSE)
+        return;
+    t->indexed.count = m->mutation == DROP_WAIT ? 0 : t->indexed.count / 2;
+    m->hits++;
 }
 
 static void mutate_signals(struct mutant *m, struct task *t)
@@ -202,10 +206,12 @@ const struct machine mutant_machine = {.gpu = {.model = "test", .sms = 32}};
 /* A kernel reads the members of its family. */
 #define USUAL                                                                                      \
     {.m = 96, .n = 40, .k = 130,                                                                   \
-     .attention = {.seq = 99, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 64}}
+     .attention = {.seq = 99, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 64},               \
+     .moe = {.tokens = 24, .hidden = 130, .inter = 40, .experts = 11, .top_k = 3, .capacity = 1e3}}
 #define EMPTY /* most ranks have no rows */                                                        \
     {.m = 1, .n = 40, .k = 130,                                                                    \
-     .attention = {.seq = 7, .batch = 2, .heads = 1, .kv_heads = 1, .head_dim = 64, .causal = true}}
+     .attention = {.seq = 7, .batch = 2, .heads = 1, .kv_heads = 1, .head_dim = 64, .causal = true}, \
+     .moe = {.tokens = 1, .hidden = 130, .inter = 40, .experts = 11, .top_k = 3, .capacity = 1e3}}
 
 const struct mutant_shape mutant_shapes[] = {
     SHAPES_OF_WORLD(1, 3, USUAL), SHAPES_OF_WORLD(3, 1, USUAL), SHAPES_OF_WORLD(3, 2, USUAL),

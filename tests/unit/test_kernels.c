@@ -8,6 +8,8 @@
 #include "kernels/kernels.h"
 #include "kernels/tile_order.h"
 
+#include "../moe_like.h"
+
 struct shape_case {
     struct world   world;
     struct problem problem;
@@ -30,6 +32,7 @@ static const char *const settings[] = {
     "", "order=rank", "order=arrival inter=direct", "panels=3 chunk=512B", "chunk=64B depth=1",
     "reduce=crew", "reduce=crew order=rotate join=false", "order=rank chunk=4KiB", "inter=ring group=1",
     "inter=direct join=false", "split=5 chunk=512B", "split=3 layout=zigzag", "layout=zigzag order=head depth=1",
+    "gather_rows=4 chunk=64B depth=3", "gather_rows=5 chunk=1KiB join=false",
 };
 
 #define CASES    (sizeof cases / sizeof *cases)
@@ -49,6 +52,8 @@ static struct problem problem_of(const struct kernel *k, const struct shape_case
 {
     const struct problem *p = &c->problem;
 
+    if (k->family == &problem_moe)
+        return moe_like(*p);
     if (k->family == &problem_gemm)
         return *p;
     return (struct problem){.attention = {.seq = p->m, .batch = 1 + p->k % 2, .heads = 4, .kv_heads = 2,
@@ -110,7 +115,7 @@ static void check_task(const struct program *p, uint32_t rank, const struct task
         program_step(p, rank, t, s, &seg, &a, &b);
         ea = step_extent_a(t, &seg);
         eb = step_extent_b(t, &seg);
-        check_operand(p, &a, ea.rows, ea.cols);
+        check_operand(p, &a, t->select.mode == SELECT_ENTRY ? 1 : ea.rows, ea.cols);
         check_operand(p, &b, eb.rows, eb.cols);
         check_wait(p, rank, &seg.wait);
     }
@@ -126,8 +131,8 @@ static void check_task(const struct program *p, uint32_t rank, const struct task
         o.offset += i * t->addend_stride;
         check_operand(p, &o, t->m, t->n);
     }
-    for (uint32_t i = 0; i < t->out_count; i++)
-        check_operand(p, &t->out[i], t->m, t->n);
+    for (uint32_t i = 0; i < t->out_count; i++) /* where a work list puts rows, routes see to it that they fit */
+        check_operand(p, &t->out[i], t->select.mode == SELECT_ENTRY ? 1 : t->m, t->n);
     for (uint32_t i = 0; i < t->signal_count; i++) {
         const struct signal *s = &t->signals[i];
         uint32_t first, count = program_target_ranks(p, rank, s->rank, &first);

@@ -144,6 +144,32 @@ START_TEST(what_does_not_fit_says_so)
 }
 END_TEST
 
+START_TEST(dynamic_work_names_where_it_looks)
+{
+    struct program p = make_program();
+    uint32_t list = program_add_buffer(&p, (struct buffer){"list", DTYPE_I32, 8, 3, 1});
+    uint32_t index = program_add_buffer(&p, (struct buffer){"index", DTYPE_I32, 256, 1, 1});
+    uint32_t counts = program_add_buffer(&p, (struct buffer){"counts", DTYPE_I32, 2, 1, 1});
+    struct task t = {.op = OP_GATHER_ROWS, .m = 8, .n = 512, .k = 4 * 256, .segment_table = NO_TABLE};
+
+    t.a = (struct operand){RANK_NODE, A, 0, 512};
+    t.index = (struct operand){1, index, 0, 1};
+    t.indexed = (struct indexed_wait){0, 8, 128};
+    t.select = (struct selection){SELECT_ENTRY, list, 3, 16, 0};
+    task_store_to(&t, (struct operand){1, B, 0, 512});
+    ck_assert_str_eq(print(&p, &t),
+                     "gather_rows #7  B[0..7, 0..511] = node A[0..255, 0..511] by index[0..7, 0]  (each row "
+                     "waits for its flag of ready[0..7], 128 rows a flag)  moved to entry list[3] from its "
+                     "row 16 on");
+    t = (struct task){.op = OP_PUT, .m = 8, .n = 512, .segment_table = NO_TABLE};
+    t.a = (struct operand){1, A, 0, 512};
+    t.select = (struct selection){SELECT_COUNT, counts, 1, 0, 0};
+    task_store_to(&t, (struct operand){5, A, 0, 512});
+    ck_assert_str_eq(print(&p, &t), "put #7  rank 5 A[0..7, 0..511] = A[0..7, 0..511]  as many rows as counts[1]");
+    program_fini(&p);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("program_print");
@@ -154,6 +180,7 @@ int main(void)
     tcase_add_test(tc, an_attention_shows_queries_keys_and_what_it_hands_on);
     tcase_add_test(tc, node_lag_and_addends_are_shown);
     tcase_add_test(tc, a_put_without_data_is_a_signal);
+    tcase_add_test(tc, dynamic_work_names_where_it_looks);
     tcase_add_test(tc, what_does_not_fit_says_so);
     suite_add_tcase(s, tc);
     SRunner *sr = srunner_create(s);

@@ -1,0 +1,113 @@
+/* The baseline of kernels that send tokens to experts, with traffic that is easy to count. */
+#include <check.h>
+#include <string.h>
+
+#include "model_machines.h"
+#include "sim/baseline_moe.h"
+#include "sim/gemm_cost.h"
+
+static struct traffic told; /* what the fake kernel says of every epoch */
+
+static void traffic(const struct problem *problem, struct world world, uint64_t seed, uint64_t epoch,
+                    uint64_t tile_rows, struct traffic *out)
+{
+    (void)problem, (void)world, (void)seed, (void)tile_rows;
+    *out = told;
+    out->inter_once_max *= epoch;
+}
+
+static const struct kernel kernel = {
+    .family = &problem_moe, .collective = COLLECTIVE_ALL_TO_ALL, .traffic = traffic};
+
+static const struct problem problem = {
+    .moe = {.tokens = 4096, .hidden = 1024, .inter = 512, .experts = 64, .top_k = 4}};
+
+static struct run_result result;
+
+static struct job make_job(const struct machine *m, struct world w, enum timing_mode mode)
+{
+    told = (struct traffic){.inter_once_max = 48000000, .intra_once_max = 37000000,
+                            .inter_each_max = 4 * 48000000, .intra_each_max = 37000000,
+                            .rows_max = 0, .tile_rows_max = 1024};
+    return (struct job){.world = w, .kernel = &kernel, .problem = &problem, .machine = m,
+                        .timing = {.mode = mode, .iterations = 3}};
+}
+
+/* Reordering and messages cost nothing on this machine: what is left is fixed parts, bytes and the GEMM. */
+static struct machine plain_machine(void)
+{
+    struct machine m = model_machine_hgx();
+
+    m.gpu.memory_rate = 0;
+    m.nic = (__typeof__(m.nic)){.per_gpu = 1, .rate = 48e9, .latency_ps = 5000000};
+    m.nvlink.rate = 370e9;
+    return m;
+}
+
+START_TEST(times_add_up)
+{
+    struct machine m = plain_machine();
+    struct job job = make_job(&m, (struct world){2, 8}, TIMING_ISOLATED);
+    struct problem work = {.m = 1024, .n = 512, .k = 1024};
+    double gemm = (double)gemm_piece_ps(&m, work, m.gpu.sms, gemm_step_ps(&m, work, m.gpu.sms));
+    struct moe_baseline b = moe_baseline_time(&job, 1);
+
+    /* sizes 13 us, then 1 ms over the NIC and 0.1 ms over NVLink, one by one; or 4 ms over the NIC at once */
+    ck_assert_double_eq_tol(b.once_ps, 13e6 + 13e6 + 1e9 + 8e6 + 1e8 + gemm, 1e4);
+    ck_assert_double_eq_tol(b.each_ps, 13e6 + 13e6 + 4e9 + gemm, 1e4);
+}
+END_TEST
+
+START_TEST(every_epoch_has_its_own_traffic)
+{
+    struct machine m = plain_machine();
+    struct job job = make_job(&m, (struct world){2, 8}, TIMING_ISOLATED);
+
+    ck_assert_int_eq(moe_baseline_run(&job, BASELINE_NCCL, &result), ST_OK);
+    ck_assert_uint_eq(result.sample_count, 3);
+    ck_assert_uint_eq(result.sample_ps[1] - result.sample_ps[0], 1000000000);
+    ck_assert(strstr(result.choice, "de-duplicated; expanded rows takes ") == result.choice);
+    job.timing.mode = TIMING_PIPELINED;
+    ck_assert_int_eq(moe_baseline_run(&job, BASELINE_NCCL, &result), ST_OK);
+    ck_assert_uint_eq(result.sample_count, 1);
+}
+END_TEST
+
+START_TEST(one_rank_exchanges_nothing)
+{
+    struct machine m = plain_machine();
+    struct job job = make_job(&m, (struct world){1, 1}, TIMING_ISOLATED);
+    struct moe_baseline b = moe_baseline_time(&job, 1);
+
+    ck_assert_double_eq(b.once_ps, b.each_ps);
+    ck_assert_double_lt(b.once_ps, 1e9);
+}
+END_TEST
+
+START_TEST(there_is_no_streams_baseline)
+{
+    struct machine m = plain_machine();
+    struct job job = make_job(&m, (struct world){2, 8}, TIMING_ISOLATED);
+
+    ck_assert_int_eq(moe_baseline_run(&job, BASELINE_STREAMS, &result), ST_UNSUPPORTED);
+    ck_assert_int_eq(result.status, ST_UNSUPPORTED);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("baseline_moe");
+    TCase *tc = tcase_create("baseline_moe");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_test(tc, times_add_up);
+    tcase_add_test(tc, every_epoch_has_its_own_traffic);
+    tcase_add_test(tc, one_rank_exchanges_nothing);
+    tcase_add_test(tc, there_is_no_streams_baseline);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
