@@ -220,7 +220,7 @@ static uint64_t enter_ports(struct engine *e, uint32_t dst, uint64_t bytes)
 /* The slowest of its ports is a flow's pace when it shares with nobody. */
 static uint64_t alone_ps(const struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes)
 {
-    double rate = e->ports[src].rate;
+    double rate = src == ENGINE_NO_PORT ? e->ports[dst].rate : e->ports[src].rate;
     uint32_t first = dst, count = dst != ENGINE_NO_PORT;
 
     if (dst != ENGINE_NO_PORT && dst >= e->port_count) {

@@ -111,13 +111,11 @@ END_TEST
 
 /* Waits that the verifier wants and that no schedule needs.  In an all-reduce each rank's result depends on
  * every rank's input, and the closing task waits for all of it (done).  So a rank that begins epoch e + 1 knows
- * that epoch e's data have been received and read everywhere; the verifier does not follow that chain
- * across the epochs' border. */
+ * that epoch e's puts have arrived, although it never waited for their completion. */
 static const struct {
     const char *kernel, *queue, *flags;
 } redundant[] = {
-    {"gemm_ar", "compute", "open"},   {"gemm_ar", "scatter", "open"},
-    {"gemm_ar", "send", "rail_open"}, {"gemm_ar", "share", "sent"},
+    {"gemm_ar", "share", "sent"},
 };
 
 static bool is_redundant(const struct kernel *k, const struct mutant *m)
@@ -218,6 +216,13 @@ static uint32_t report_board(const char *name, const struct board *b)
     return missed;
 }
 
+/* Whether data decide how much work there is.  A damaged program of that kind may read its work list too early,
+ * which the ops answer with an assertion: that is a failure, but ends the test. */
+static bool has_control_buffers(const struct program *p)
+{
+    return program_control_bytes(p) > 0;
+}
+
 START_TEST(dropped_waits_and_signals_are_found)
 {
     static struct board board; /* a fork each: starts empty */
@@ -230,7 +235,8 @@ START_TEST(dropped_waits_and_signals_are_found)
 
         if (!mutant_shape_emit(k, form, &mutant_shapes[i], &machine, &p))
             continue;
-        try_program(k, &mutant_shapes[i].problem, &p, &board);
+        if (!has_control_buffers(&p))
+            try_program(k, &mutant_shapes[i].problem, &p, &board);
         program_fini(&p);
     }
     snprintf(name, sizeof name, "%s %s", k->name, form == FORM_FUSED ? "fused" : "unfused");
