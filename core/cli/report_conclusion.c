@@ -192,9 +192,13 @@ static void print_why(const struct compare *c, uint64_t group, bool wins, FILE *
             record_mode_name(u->timing.mode));
 }
 
-static void print_honesty(const struct backend *b, const struct machine *m, FILE *f)
+static void print_honesty(const struct backend *b, const struct run_unit *u, FILE *f)
 {
-    if (b->exclusive)
+    const struct machine *m = u->point->machine;
+
+    if (b->exclusive && u->result && strcmp(u->result->model, "threads") != 0)
+        fprintf(f, "; measured on %s.\n", u->result->model);
+    else if (b->exclusive)
         fprintf(f, "; measured on this host's processors, which says nothing about GPUs.\n");
     else
         fprintf(f, "; model error: %s.\n",
@@ -217,7 +221,7 @@ static void conclude(const struct compare *c, const struct kernel *k, const stru
     if (main.shapes == 0) {
         fprintf(f, "%s: nothing to compare: a fused result and one of another variant are needed",
                 k->name);
-        print_honesty(b, c->points[0].point->machine, f);
+        print_honesty(b, &c->points[0], f);
         return;
     }
     fprintf(f, "%s: fused ", k->name);
@@ -225,7 +229,7 @@ static void conclude(const struct compare *c, const struct kernel *k, const stru
     if (nccl.shapes && streams.shapes)
         print_streams(&streams, f);
     print_why(c, wins ? main.best_group : main.worst_group, wins, f);
-    print_honesty(b, c->points[0].point->machine, f);
+    print_honesty(b, &c->points[0], f);
 }
 
 static bool seen_before(const struct compare *c, uint64_t group)

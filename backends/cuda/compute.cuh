@@ -1,0 +1,209 @@
+/* The consumers: two warpgroups, each with 64 rows of the tile in registers. */
+#ifndef BACKENDS_CUDA_COMPUTE_CUH
+#define BACKENDS_CUDA_COMPUTE_CUH
+
+#include "backends/cuda/load.cuh"
+#include "backends/cuda/plain.cuh"
+#include "backends/cuda/wgmma.cuh"
+
+struct consumer {
+    uint32_t group, warp, lane, thread; /* warpgroup; warp in it; lane in that; thread of both */
+    uint32_t stage, phase;              /* of the ring of stages */
+    uint32_t staged, addends;           /* phases of BARRIER_UNSTAGED and BARRIER_ADDEND */
+    bool ended;                         /* the run was aborted */
+};
+
+/* The lanes of a warp stay together.  An exit in the middle would make ptxas serialise the
+ * products; so a consumer of an aborted run waits for nothing any more, and leaves at its next
+ * task. */
+PTX void await_barrier_consumer(const site &s, consumer &c, uint32_t barrier, uint32_t phase)
+{
+    for (uint32_t tries = 1; !c.ended && !__all_sync(ALL_LANES, barrier_try(barrier, phase));
+         tries++)
+        if (tries % TRIES_PER_LOOK == 0)
+            c.ended = __any_sync(ALL_LANES, aborted(s));
+}
+
+/* ---- the main loop: one group of products stays in flight ---- */
+
+PTX void multiply_stage(const site &s, const consumer &c, float (&d)[128], bool fresh)
+{
+    uint32_t at = s.shared + c.stage * STAGE_BYTES;
+    uint64_t a = wgmma_operand(at + c.group * (OPERAND_BYTES / 2));
+    uint64_t b = wgmma_operand(at + OPERAND_BYTES);
+
+    wgmma_fence();
+    if (fresh)
+        wgmma_start(d, a, b);
+    else
+        wgmma_add(d, a, b);
+    wgmma_add(d, a + 2, b + 2); /* 16 columns are 32 bytes, in units of 16 */
+    wgmma_add(d, a + 4, b + 4);
+    wgmma_add(d, a + 6, b + 6);
+    wgmma_commit();
+}
+
+PTX void release_stage(const site &s, const consumer &c, uint32_t stage)
+{
+    if (c.lane == 0)
+        barrier_arrive(barrier_at(s, BARRIER_STAGE_EMPTY + stage));
+}
+
+/* The first block starts the sums afresh; it stands apart because ptxas gives up overlapping
+ * products when that is decided at run time. */
+PTX void multiply(const site &s, consumer &c, float (&d)[128], uint32_t blocks)
+{
+    uint32_t last = c.stage;
+
+    await_barrier_consumer(s, c, barrier_at(s, BARRIER_STAGE_FULL + c.stage), c.phase);
+    multiply_stage(s, c, d, true);
+    stage_advance(c.stage, c.phase);
+    for (uint32_t i = 1; i < blocks; i++) {
+        await_barrier_consumer(s, c, barrier_at(s, BARRIER_STAGE_FULL + c.stage), c.phase);
+        multiply_stage(s, c, d, false);
+        wgmma_wait<1>();
+        release_stage(s, c, last);
+        last = c.stage;
+        stage_advance(c.stage, c.phase);
+    }
+    wgmma_wait<0>();
+    /* Nothing that uses the sums may move above the wait. */
+#pragma unroll
+    for (int i = 0; i < 128; i++)
+        asm volatile("" : "+f"(d[i])::"memory");
+    release_stage(s, c, last);
+}
+
+/* ---- the epilogue through staging ---- */
+
+/* Where a lane's part of columns [8 i, 8 i + 16) stands, as stmatrix and ldmatrix want it: boxes of
+ * 64 columns, swizzled as tensor maps have it. */
+PTX uint32_t staging_address(const site &s, const consumer &c, uint32_t i)
+{
+    uint32_t row = c.warp * 16 + (c.lane & 15), chunk = (i & 7) + (c.lane >> 4);
+
+    return s.shared + STAGING_AT + c.group * STAGING_BYTES + (i >> 3) * STAGING_BOX_BYTES +
+           row * 128 + ((chunk ^ (row & 7)) << 4);
+}
+
+PTX void add_staged(const site &s, const consumer &c, float (&d)[128])
+{
+#pragma unroll
+    for (int i = 0; i < 32; i += 2) {
+        uint32_t r[4];
+
+        matrix_load_x4(staging_address(s, c, i), r);
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            d[4 * i + 2 * k] += pair_low(r[k]);
+            d[4 * i + 2 * k + 1] += pair_high(r[k]);
+        }
+    }
+}
+
+PTX void stage(const site &s, const consumer &c, const float (&d)[128])
+{
+#pragma unroll
+    for (int i = 0; i < 32; i += 2) {
+        uint32_t r[4];
+
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            r[k] = pair_of(d[4 * i + 2 * k], d[4 * i + 2 * k + 1]);
+        matrix_store_x4(staging_address(s, c, i), r);
+    }
+}
+
+PTX void await_staging(const site &s, consumer &c)
+{
+    await_barrier_consumer(s, c, barrier_at(s, BARRIER_UNSTAGED + c.group), (c.staged++ & 1) ^ 1);
+}
+
+PTX void finish(const site &s, consumer &c, const gpu_task &t, float (&d)[128])
+{
+    uint32_t staged = barrier_at(s, BARRIER_STAGED + c.group);
+
+    await_staging(s, c);
+    for (uint32_t i = 0; i < t.addends; i++) {
+        if (i > 0)
+            barrier_arrive(staged);
+        await_barrier_consumer(s, c, barrier_at(s, BARRIER_ADDEND + c.group), c.addends++ & 1);
+        add_staged(s, c, d);
+    }
+    stage(s, c, d);
+    fence_proxy_shared();
+    barrier_arrive(staged);
+}
+
+/* ---- the epilogue by ordinary accesses: 128 columns at a time through staging, 16 rows a warp
+ * ---- */
+
+#define HALF_COLS (GPU_TILE_N / 2)
+
+template <int HALF>
+PTX void finish_half(const site &s, const consumer &c, const gpu_task &t, const float (&d)[128])
+{
+    float *mine =
+        (float *)(s.memory + STAGING_AT + c.group * STAGING_BYTES) + c.warp * 16 * HALF_COLS;
+    uint32_t row = c.group * 64 + c.warp * 16;
+
+#pragma unroll
+    for (int i = 0; i < 64; i++)
+        mine[(c.lane / 4 + (i & 2) * 4) * HALF_COLS + c.lane % 4 * 2 + i / 4 * 8 + (i & 1)] =
+            d[64 * HALF + i];
+    __syncwarp();
+    for (uint32_t i = c.lane; i < 16 * HALF_COLS; i += 32) {
+        uint32_t y = row + i / HALF_COLS, x = HALF * HALF_COLS + i % HALF_COLS;
+
+        if (y < t.m && x < t.n)
+            store_to_all(s, t, y, x, add_addends(s, t, y, x, mine[i]));
+    }
+    __syncwarp();
+}
+
+PTX void finish_direct(const site &s, consumer &c, const gpu_task &t, const float (&d)[128])
+{
+    await_staging(s, c);
+    finish_half<0>(s, c, t, d);
+    finish_half<1>(s, c, t, d);
+    fence_proxy();
+    barrier_arrive(barrier_at(s, BARRIER_STAGED + c.group));
+}
+
+/* ---- the role ---- */
+
+PTX void run_consumer(const site &s, uint32_t thread)
+{
+    consumer c = {thread / 128, thread / 32 % 4, thread % 32, thread, 0, 0, 0, 0, false};
+    ring r = {0, 0};
+
+    for (;;) {
+        float d[128];
+
+        await_barrier_consumer(s, c, barrier_at(s, BARRIER_TASK_FULL + r.slot), r.phase);
+        const gpu_task &t = ring_task(s, r);
+
+        if (c.ended || t.kind == GPU_END)
+            return;
+        if (t.kind == GPU_GEMM || t.kind == GPU_GEMM_DIRECT)
+            multiply(s, c, d, t.k);
+        if (t.kind == GPU_GEMM) {
+            finish(s, c, t, d);
+        } else if (t.kind == GPU_GEMM_DIRECT) {
+            finish_direct(s, c, t, d);
+            if (!c.ended)
+                signal_plain(s, t, thread);
+        } else if (t.kind == GPU_REDUCE) {
+            reduce_task(s, t, thread);
+            signal_plain(s, t, thread);
+        } else if (t.kind == GPU_GEMM_PLAIN || t.kind == GPU_COPY_PLAIN ||
+                   t.kind == GPU_REDUCE_PLAIN) {
+            plain_task(s, t, thread);
+            signal_plain(s, t, thread);
+        }
+        __syncwarp();
+        ring_free(s, r);
+    }
+}
+
+#endif

@@ -1,0 +1,89 @@
+/* The fetcher: pops tasks, waits for their entry flags and publishes them in the ring, so that the
+ * latency of all this is spent while earlier tasks run. */
+#ifndef BACKENDS_CUDA_FETCH_CUH
+#define BACKENDS_CUDA_FETCH_CUH
+
+#include "backends/cuda/site.cuh"
+
+/* A run of flags, one a lane at a time; the lanes stay together. */
+PTX void await_flags_warp(const site &s, const gpu_wait &w, const gpu_task &t, uint32_t lane)
+{
+    for (uint32_t first = 0; first < w.count; first += 32) {
+        bool mine = first + lane < w.count;
+        flag_wait f = mine ? flag_wait_of(s, w, first + lane) : flag_wait{0, 0, 0, false};
+        uint64_t since_ns = 0;
+
+        for (uint32_t polls = 1; !__all_sync(ALL_LANES, f.value >= f.wanted); polls++) {
+            __nanosleep(POLL_NANOSECONDS);
+            if (f.value < f.wanted)
+                f.value = load_acquire(f.address, f.system);
+            if (polls % POLLS_PER_LOOK != 0)
+                continue;
+            if (since_ns == 0)
+                since_ns = clock_ns();
+            if (!__any_sync(ALL_LANES, aborted(s)))
+                continue;
+            if (lane == __ffs(__ballot_sync(ALL_LANES, f.value < f.wanted)) - 1)
+                note_stuck(
+                    s, t,
+                    {GPU_FETCH, GPU_NO_STEP, w.flag + first + lane, f.value, f.wanted, since_ns});
+            thread_exit();
+        }
+    }
+}
+
+/* The place of the next task in the queue; at or past its end when it is empty. */
+PTX uint64_t pop(const site &s, const gpu_queue &q, uint32_t lane)
+{
+    unsigned long long ticket = 0;
+
+    if (lane == 0)
+        ticket = atomicAdd((unsigned long long *)q.counter, 1ull);
+    return __shfl_sync(ALL_LANES, ticket, 0) - (s.program->epoch - 1) * q.pops_per_epoch;
+}
+
+/* The lanes that wrote the task publish it, each its own part; what the others waited for comes
+ * before. */
+PTX void publish(const site &s, ring &r, uint32_t lane)
+{
+    __syncwarp();
+    if (lane < TASK_WRITERS)
+        barrier_arrive(barrier_at(s, BARRIER_TASK_FULL + r.slot));
+    ring_advance(s, r);
+}
+
+PTX void fetch_task(const site &s, const gpu_task *from, ring &r, uint32_t lane)
+{
+    gpu_task &t = ((gpu_task *)(s.memory + RING_AT))[r.slot];
+
+    if (lane < TASK_WRITERS)
+        ((uint4 *)&t)[lane] = ((const uint4 *)from)[lane];
+    __syncwarp();
+    for (uint32_t i = 0; i < t.entry_waits; i++)
+        await_flags_warp(s, s.program->links[t.links + i].wait, t, lane);
+    publish(s, r, lane);
+}
+
+PTX void run_fetcher(const site &s, uint32_t lane)
+{
+    ring r = {0, 0};
+
+    for (uint32_t i = 0; i < s.worker->queue_count; i++) {
+        const gpu_queue q = s.worker->queues[i];
+
+        for (;;) {
+            await_barrier_warp(s, barrier_at(s, BARRIER_TASK_EMPTY + r.slot), r.phase ^ 1);
+            uint64_t index = pop(s, q, lane);
+
+            if (index >= q.length)
+                break;
+            fetch_task(s, s.program->tasks + q.tasks + index, r, lane);
+        }
+    }
+    await_barrier_warp(s, barrier_at(s, BARRIER_TASK_EMPTY + r.slot), r.phase ^ 1);
+    if (lane == 0)
+        ((gpu_task *)(s.memory + RING_AT))[r.slot].kind = GPU_END;
+    publish(s, r, lane);
+}
+
+#endif

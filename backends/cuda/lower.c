@@ -1,0 +1,232 @@
+#include "backends/cuda/lower.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cuda/lower_task.h"
+
+enum status lower_refuse(struct lowering *l, const char *format, ...)
+{
+    struct lowered *out = l->out;
+    va_list args;
+    int used =
+        snprintf(out->why, sizeof out->why, "cuda: rank %" PRIu32 " queue %s %s #%" PRIu64 ": ",
+                 l->rank, out->program->queues[l->queue].name, op_name(l->task->op), l->index);
+
+    va_start(args, format);
+    vsnprintf(out->why + used, sizeof out->why - (size_t)used, format, args);
+    va_end(args);
+    return ST_INPUT;
+}
+
+enum status lower_out_of_memory(struct lowered *out)
+{
+    snprintf(out->why, sizeof out->why, "cuda: no memory for the program's tables");
+    return ST_MEMORY;
+}
+
+/* ---- tasks ---- */
+
+static uint32_t total_blocks(const struct lowering *l)
+{
+    uint64_t blocks = 0;
+
+    for (uint32_t i = 0; i < program_step_count(l->task); i++) {
+        struct segment s;
+        struct operand ignored;
+
+        program_step(l->out->program, l->rank, l->task, i, &s, &ignored, &ignored);
+        blocks += ceil_div(s.k, GPU_TILE_K);
+    }
+    return (uint32_t)blocks;
+}
+
+static enum status lower_gemm(struct lowering *l)
+{
+    const struct task *t = l->task;
+    struct gpu_matrix a, b;
+
+    if (t->m > GPU_TILE_M || t->n > GPU_TILE_N)
+        return lower_refuse(
+            l, "a tile of %" PRIu64 " x %" PRIu64 ", this backend's are at most %d x %d", t->m,
+            t->n, GPU_TILE_M, GPU_TILE_N);
+    TRY(lower_place(l, &t->a, t->a.rank, 0, &a));
+    TRY(lower_place(l, &t->b, t->b.rank, 0, &b));
+    l->word.kind = (uint8_t)lower_gemm_kind(l, &a, &b);
+    l->word.a_view = a.view;
+    l->word.a_row = a.row;
+    l->word.a_col = a.col;
+    l->word.b_view = b.view;
+    l->word.b_row = b.row;
+    l->word.b_col = b.col;
+    if (l->word.kind != GPU_GEMM_PLAIN)
+        l->word.k = total_blocks(l);
+    return lower_segments(l);
+}
+
+static enum status lower_move(struct lowering *l)
+{
+    struct gpu_matrix a = {0};
+
+    l->word.kind = (uint8_t)lower_move_kind(l);
+    if (l->task->op == OP_COPY)
+        TRY(lower_place(l, &l->task->a, l->task->a.rank, 0, &a));
+    l->word.a_view = a.view;
+    l->word.a_row = a.row;
+    l->word.a_col = a.col;
+    return ST_OK;
+}
+
+static enum status lower_put(struct lowering *l)
+{
+    struct gpu_table *puts = &l->out->puts[l->rank];
+
+    l->word.kind = GPU_PUT;
+    l->word.k = (uint32_t)puts->count;
+    if (!gpu_table_add(puts, sizeof(struct task), l->task))
+        return lower_out_of_memory(l->out);
+    l->out->put_count++;
+    return ST_OK;
+}
+
+static enum status lower_op(struct lowering *l)
+{
+    const struct task *t = l->task;
+
+    if (t->op == OP_PUT)
+        return lower_put(l);
+    if (t->op == OP_NOP || t->m == 0 || t->n == 0) {
+        l->word.kind = GPU_SIGNAL;
+        return ST_OK;
+    }
+    if (t->m > UINT32_MAX || t->n > UINT32_MAX / 4 || t->k > UINT32_MAX)
+        return lower_refuse(l, "extents beyond 32 bits");
+    return t->op == OP_GEMM ? lower_gemm(l) : lower_move(l);
+}
+
+static bool without_gaps(const struct task *t)
+{
+    bool all = t->a.ld == t->n;
+
+    for (uint32_t i = 0; i < t->out_count; i++)
+        all = all && t->out[i].ld == t->n;
+    return all && t->m * t->n < UINT32_MAX / 4;
+}
+
+/* Rows without gaps are one long row.  A copy to nobody but itself is nothing; one to more targets
+ * than the loader remembers goes the plain way. */
+static void settle_copy(struct lowering *l)
+{
+    if (l->word.kind == GPU_COPY && without_gaps(l->task)) {
+        l->word.n *= l->word.m;
+        l->word.m = 1;
+    }
+    if (l->word.kind == GPU_COPY && l->word.targets == 0)
+        l->word.kind = GPU_SIGNAL;
+    if (l->word.kind == GPU_COPY && l->word.targets > GPU_COPY_TARGETS_MAX)
+        l->word.kind = GPU_COPY_PLAIN;
+}
+
+static enum status lower_task(struct lowered *out, uint32_t rank, uint32_t queue, uint64_t index)
+{
+    struct task task = {0};
+    struct lowering l = {.out = out, .task = &task, .rank = rank, .queue = queue, .index = index};
+
+    program_task(out->program, rank, queue, index, &task);
+    l.word = (struct gpu_task){.queue = (uint8_t)queue,
+                               .index = (uint32_t)index,
+                               .m = (uint32_t)task.m,
+                               .n = (uint32_t)task.n,
+                               .k = (uint32_t)task.k};
+    TRY(lower_op(&l));
+    l.word.links = (uint32_t)out->links.count;
+    TRY(lower_waits(&l));
+    if (l.word.kind != GPU_PUT && l.word.kind != GPU_SIGNAL) {
+        TRY(lower_targets(&l));
+        TRY(lower_addends(&l));
+    }
+    if (l.word.kind != GPU_PUT)
+        TRY(lower_signals(&l));
+    settle_copy(&l);
+    out->kinds[l.word.kind]++;
+    ADD(out, tasks, struct gpu_task, &l.word);
+    return ST_OK;
+}
+
+/* ---- the program ---- */
+
+static void mark_put(const struct program *p, const struct task *t, uint8_t *raised)
+{
+    for (uint32_t i = 0; i < t->signal_count; i++)
+        raised[(uint64_t)t->signals[i].rank * p->flag_count + t->signals[i].flag] = 1;
+}
+
+uint8_t *lower_find_put_flags(const struct program *p)
+{
+    uint32_t ranks = world_ranks(p->world);
+    uint8_t *raised = calloc((uint64_t)ranks * p->flag_count + 1, 1);
+
+    for (uint32_t rank = 0; raised && rank < ranks; rank++)
+        for (uint32_t q = 0; q < p->queue_count; q++)
+            for (uint64_t i = 0; i < program_queue_length(p, rank, q); i++) {
+                struct task t = {0};
+
+                program_task(p, rank, q, i, &t);
+                if (t.op == OP_PUT)
+                    mark_put(p, &t, raised);
+            }
+    return raised;
+}
+
+static enum status lower_queue(struct lowered *out, uint32_t rank, uint32_t queue)
+{
+    uint64_t length = program_queue_length(out->program, rank, queue);
+
+    out->queue_first[rank * out->program->queue_count + queue] = out->tasks.count;
+    for (uint64_t i = 0; i < length; i++)
+        TRY(lower_task(out, rank, queue, i));
+    return ST_OK;
+}
+
+enum status lower_program(const struct program *p, const struct placement *ranks,
+                          struct lowered *out)
+{
+    uint32_t count = world_ranks(p->world);
+
+    memset(out, 0, sizeof *out);
+    out->program = p;
+    out->ranks = ranks;
+    out->first_view = malloc((uint64_t)count * p->buffer_count * sizeof *out->first_view + 1);
+    out->queue_first = calloc((uint64_t)count * p->queue_count + 1, sizeof *out->queue_first);
+    out->puts = calloc(count, sizeof *out->puts);
+    if (p->world.nodes > 1)
+        out->put_raised = lower_find_put_flags(p);
+    if (!out->first_view || !out->queue_first || !out->puts ||
+        (p->world.nodes > 1 && !out->put_raised))
+        return lower_out_of_memory(out);
+    for (uint32_t i = 0; i < count * p->buffer_count; i++)
+        out->first_view[i] = NO_VIEW;
+    for (uint32_t rank = 0; rank < count; rank++)
+        for (uint32_t q = 0; q < p->queue_count; q++)
+            TRY(lower_queue(out, rank, q));
+    return ST_OK;
+}
+
+void lowered_free(struct lowered *l)
+{
+    struct gpu_table *tables[] = {&l->tasks, &l->links, &l->segments, &l->views,
+                                  &l->maps,  &l->walks, &l->view_next};
+
+    for (uint32_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        free(tables[i]->items);
+    for (uint32_t i = 0; l->puts && i < world_ranks(l->program->world); i++)
+        free(l->puts[i].items);
+    free(l->puts);
+    free(l->first_view);
+    free(l->queue_first);
+    free(l->put_raised);
+    memset(l, 0, sizeof *l);
+}

@@ -1,0 +1,57 @@
+/* Lowering: a program becomes the tables that the interpreter reads. */
+#ifndef BACKENDS_CUDA_LOWER_H
+#define BACKENDS_CUDA_LOWER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backends/cuda/words.h"
+#include "core/status.h"
+
+/* A growing array. */
+struct gpu_table {
+    void *items;
+    size_t count, capacity, item_bytes;
+};
+
+/* Where ranks have their memory; filled by the caller before lowering. */
+struct placement {
+    uint64_t window; /* addresses */
+    uint64_t flags;
+    uint32_t device;
+};
+
+struct view_map { /* a tensor map to be encoded */
+    uint64_t address, rows, cols;
+    uint32_t box_rows;
+};
+
+struct lowered {
+    const struct program *program;
+    const struct placement *ranks;
+    struct gpu_table tasks; /* struct gpu_task, by rank, then queue */
+    struct gpu_table links, segments, views;
+    struct gpu_table maps;  /* struct view_map; copy c of a view: two, loads then stores */
+    struct gpu_table walks; /* segment walks known so far */
+    uint32_t *first_view;   /* by rank and buffer: head of a chain through view_next */
+    struct gpu_table view_next;
+    uint64_t *queue_first;  /* by rank and queue: index of the first task */
+    uint8_t *put_raised;    /* by rank and flag: raised by puts */
+    struct gpu_table *puts; /* by rank: struct task */
+    uint64_t kinds[16];     /* tasks by enum gpu_kind */
+    uint64_t put_count;
+    char why[512];
+};
+
+/* ST_OK; ST_INPUT or ST_MEMORY with the reason in out->why. */
+enum status lower_program(const struct program *p, const struct placement *ranks,
+                          struct lowered *out);
+void lowered_free(struct lowered *l); /* safe on a zeroed one */
+
+/* Which flags puts raise: by rank * flag_count + flag.  NULL: out of memory. */
+uint8_t *lower_find_put_flags(const struct program *p);
+
+void *gpu_table_add(struct gpu_table *t, size_t item_bytes,
+                    const void *item); /* NULL: out of memory */
+
+#endif

@@ -1,0 +1,115 @@
+/* Which way a task is run: the fastest that its shape and alignment allow. */
+#include "backends/cuda/lower_task.h"
+
+static bool is_mapped(const struct lowered *out, const struct gpu_matrix *m)
+{
+    return lower_view(out, m->view)->maps != NO_VIEW;
+}
+
+/* Blocks of 64 columns may only reach past a segment's end where the matrix ends too. */
+static bool blocks_fit(const struct lowered *out, const struct gpu_matrix *m, uint64_t add,
+                       uint64_t k)
+{
+    uint64_t ld = lower_view(out, m->view)->ld, end = m->col + add + k;
+
+    return (k % GPU_TILE_K == 0 && end <= ld) || end == ld;
+}
+
+static bool loads_by_map(const struct lowering *l, const struct gpu_matrix *a,
+                         const struct gpu_matrix *b)
+{
+    const struct task *t = l->task;
+    uint64_t blocks = 0;
+
+    if (!is_mapped(l->out, a) || !is_mapped(l->out, b))
+        return false;
+    for (uint32_t i = 0; i < program_step_count(t); i++) {
+        struct segment s;
+        struct operand ignored;
+
+        program_step(l->out->program, l->rank, t, i, &s, &ignored, &ignored);
+        if (!blocks_fit(l->out, a, s.a_offset, s.k) || !blocks_fit(l->out, b, s.b_offset, s.k))
+            return false;
+        blocks += ceil_div(s.k, GPU_TILE_K);
+    }
+    return blocks > 0;
+}
+
+/* A whole tile goes out unless the matrix itself ends where the task's part does. */
+static bool tile_fits(struct lowering *l, const struct operand *o, uint32_t owner)
+{
+    const struct task *t = l->task;
+    struct gpu_matrix m;
+    uint64_t rows;
+
+    if (lower_place(l, o, owner, 0, &m) != ST_OK || !is_mapped(l->out, &m))
+        return false;
+    rows = lower_view_rows(l->out, o->buffer, lower_view(l->out, m.view)->ld);
+    return (t->m == GPU_TILE_M || m.row + t->m == rows) &&
+           (t->n == GPU_TILE_N || m.col + t->n == lower_view(l->out, m.view)->ld);
+}
+
+static bool stores_by_map(struct lowering *l)
+{
+    const struct task *t = l->task;
+    struct gpu_matrix m;
+
+    if (t->out_count == 0)
+        return false;
+    for (uint32_t i = 0; i < t->out_count; i++) {
+        uint32_t first,
+            count = program_target_ranks(l->out->program, l->rank, t->out[i].rank, &first);
+
+        for (uint32_t k = 0; k < count; k++)
+            if (!tile_fits(l, &t->out[i], first + k))
+                return false;
+    }
+    for (uint32_t i = 0; i < t->addend_count; i++)
+        if (lower_place(l, &t->addend, t->addend.rank, i * t->addend_stride, &m) != ST_OK ||
+            !is_mapped(l->out, &m))
+            return false;
+    return true;
+}
+
+/* Rows of both in steps of 16 bytes. */
+static bool in_vectors(const struct lowering *l, const struct operand *o, uint64_t extra)
+{
+    const struct buffer *b = &l->out->program->buffers[o->buffer];
+    uint64_t bytes = dtype_bytes(b->dtype);
+
+    return b->dtype == l->out->program->buffers[l->task->out[0].buffer].dtype &&
+           (o->offset + extra) * bytes % 16 == 0 && (o->ld * bytes % 16 == 0 || l->task->m == 1) &&
+           l->task->n * bytes % 16 == 0 && lower_copy_bytes(l->out->program, o->buffer) % 16 == 0;
+}
+
+static bool all_in_vectors(const struct lowering *l)
+{
+    const struct task *t = l->task;
+
+    for (uint32_t i = 0; i < t->out_count; i++)
+        if (!in_vectors(l, &t->out[i], 0))
+            return false;
+    for (uint32_t i = 0; i < t->addend_count; i++)
+        if (!in_vectors(l, &t->addend, i * t->addend_stride))
+            return false;
+    return t->op != OP_COPY || in_vectors(l, &t->a, 0);
+}
+
+enum gpu_kind lower_gemm_kind(struct lowering *l, const struct gpu_matrix *a,
+                              const struct gpu_matrix *b)
+{
+    if (!loads_by_map(l, a, b))
+        return GPU_GEMM_PLAIN;
+    return stores_by_map(l) ? GPU_GEMM : GPU_GEMM_DIRECT;
+}
+
+enum gpu_kind lower_move_kind(const struct lowering *l)
+{
+    const struct program *p = l->out->program;
+    bool vectors = all_in_vectors(l);
+
+    if (l->task->op == OP_COPY)
+        return vectors ? GPU_COPY : GPU_COPY_PLAIN;
+    return vectors && p->buffers[l->task->out[0].buffer].dtype == DTYPE_BF16 ? GPU_REDUCE
+                                                                             : GPU_REDUCE_PLAIN;
+}

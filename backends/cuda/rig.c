@@ -1,0 +1,324 @@
+#include "backends/cuda/rig.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cuda/maps.h"
+
+/* Tables on the host for one task, with its links; generous. */
+#define TASK_BYTES 384
+
+uint64_t rig_memory_bytes(const struct job *job)
+{
+    uint64_t sum = program_window_bytes(job->program), tasks, check = check_memory_bytes(job);
+
+    if (__builtin_mul_overflow(program_task_count(job->program), TASK_BYTES, &tasks) ||
+        __builtin_add_overflow(sum, tasks, &sum) || __builtin_add_overflow(sum, check, &sum))
+        return UINT64_MAX;
+    return sum;
+}
+
+/* ---- workers: crews scaled to what a rank gets of its device ---- */
+
+static enum status scale_crews(struct rig *r)
+{
+    const struct program *p = r->program;
+    uint64_t have = UINT64_MAX, wanted = 0, used = 0;
+    uint32_t largest = 0;
+
+    for (uint32_t i = 0; i < r->device_count; i++)
+        have = min_u64(have, r->devices[i].sms / r->devices[i].rank_count);
+    for (uint32_t c = 0; c < p->crew_count; c++) {
+        wanted += p->crews[c].workers;
+        if (p->crews[c].workers > p->crews[largest].workers)
+            largest = c;
+    }
+    have = min_u64(have, wanted);
+    if (have < p->crew_count)
+        return rig_fail(r, ST_INPUT,
+                        "cuda: %" PRIu32 " crews need an SM each, a rank has %" PRIu64
+                        " SMs (%" PRIu32 " ranks on %" PRIu32 " devices)",
+                        p->crew_count, have, r->rank_count, r->device_count);
+    for (uint32_t c = 0; c < p->crew_count; c++) {
+        r->crew_workers[c] =
+            (uint32_t)max_u64(1, (p->crews[c].workers * have + wanted / 2) / wanted);
+        used += c == largest ? 0 : r->crew_workers[c];
+    }
+    r->crew_workers[largest] = (uint32_t)(have > used ? have - used : 1);
+    return ST_OK;
+}
+
+static uint32_t workers_per_rank(const struct rig *r)
+{
+    uint32_t sum = 0;
+
+    for (uint32_t c = 0; c < r->program->crew_count; c++)
+        sum += r->crew_workers[c];
+    return sum;
+}
+
+/* Every worker that drains a queue pops once in vain. */
+static void count_pops(const struct rig *r, struct rig_rank *rank)
+{
+    const struct program *p = r->program;
+
+    for (uint32_t q = 0; q < p->queue_count; q++)
+        rank->pops_per_epoch[q] = program_queue_length(p, rank->index, q);
+    for (uint32_t c = 0; c < p->crew_count; c++)
+        for (uint32_t i = 0; i < p->crews[c].queue_count; i++)
+            rank->pops_per_epoch[p->crews[c].queues[i]] += r->crew_workers[c];
+}
+
+static struct gpu_worker worker_of(const struct rig *r, const struct rig_rank *rank, uint32_t crew)
+{
+    const struct program *p = r->program;
+    struct gpu_worker w = {
+        .rank = rank->index,
+        .crew = crew,
+        .queue_count = p->crews[crew].queue_count,
+        .flags = (uintptr_t)rank->flags,
+        .fifo = {.head = (uintptr_t)(rank->counters + p->queue_count),
+                 .tail = (uintptr_t)rank->proxy.tail,
+                 .slots = (uintptr_t)rank->proxy.slots,
+                 .capacity = rank->proxy.capacity},
+    };
+
+    for (uint32_t i = 0; i < w.queue_count; i++) {
+        uint32_t q = p->crews[crew].queues[i];
+
+        w.queues[i] = (struct gpu_queue){
+            .tasks = r->lowered.queue_first[rank->index * p->queue_count + q],
+            .length = program_queue_length(p, rank->index, q),
+            .pops_per_epoch = rank->pops_per_epoch[q],
+            .counter = (uintptr_t)(rank->counters + q),
+        };
+    }
+    return w;
+}
+
+static enum status create_workers(struct rig *r, struct device *d)
+{
+    uint32_t count = 0;
+
+    d->worker_count = workers_per_rank(r) * d->rank_count;
+    d->workers = calloc(d->worker_count + 1, sizeof *d->workers);
+    if (!d->workers)
+        return rig_fail(r, ST_MEMORY, "cuda: no memory for the workers");
+    for (uint32_t i = 0; i < d->rank_count; i++)
+        for (uint32_t c = 0; c < r->program->crew_count; c++)
+            for (uint32_t k = 0; k < r->crew_workers[c]; k++)
+                d->workers[count++] = worker_of(r, &r->ranks[d->first_rank + i], c);
+    return ST_OK;
+}
+
+/* ---- ranks ---- */
+
+static enum status create_flags(struct rig *r, struct rig_rank *rank)
+{
+    uint64_t count = (uint64_t)r->program->flag_count + 1;
+
+    TRY_CUDA(r, cudaMalloc((void **)&rank->flags, count * sizeof *rank->flags));
+    if (r->program->world.nodes > 1) {
+        TRY_CUDA(r, cudaHostAlloc((void **)&rank->put_flags, count * sizeof *rank->put_flags,
+                                  cudaHostAllocPortable));
+        memset(rank->put_flags, 0, count * sizeof *rank->put_flags);
+    }
+    return ST_OK;
+}
+
+static enum status create_rank(struct rig *r, uint32_t index)
+{
+    struct rig_rank *rank = &r->ranks[index];
+    uint64_t counters = (r->program->queue_count + 1) * sizeof *rank->counters;
+
+    rank->index = index;
+    for (uint32_t i = 0; i < r->device_count; i++)
+        if (index - r->devices[i].first_rank < r->devices[i].rank_count)
+            rank->device = &r->devices[i];
+    TRY_CUDA(r, cudaSetDevice(rank->device->index));
+    TRY_CUDA(r, cudaMalloc((void **)&rank->window, program_window_bytes(r->program) + 256));
+    TRY_CUDA(r, cudaMalloc((void **)&rank->counters, counters));
+    TRY_CUDA(r, cudaMemset(rank->counters, 0, counters));
+    TRY(create_flags(r, rank));
+    count_pops(r, rank);
+    if (r->program->world.nodes > 1)
+        TRY_CUDA(r, proxy_open(&rank->proxy, r->options->fifo));
+    return ST_OK;
+}
+
+/* Where a flag is polled: by its owner's device, or where proxies write. */
+static enum status upload_flags(struct rig *r, struct rig_rank *rank)
+{
+    uint64_t count = r->program->flag_count;
+    struct gpu_flag *flags = calloc(count + 1, sizeof *flags);
+    cudaError_t error;
+
+    if (!flags)
+        return rig_fail(r, ST_MEMORY, "cuda: no memory for %" PRIu64 " flags", count);
+    for (uint64_t i = 0; i < count; i++) {
+        bool put = r->lowered.put_raised && r->lowered.put_raised[rank->index * count + i];
+
+        flags[i].total = program_flag_total(r->program, rank->index, (uint32_t)i);
+        flags[i].address =
+            put ? (uintptr_t)&rank->put_flags[i] : (uintptr_t)&rank->flags[i].counter;
+        flags[i].system = put || r->device_count > 1;
+    }
+    error = cudaMemcpy(rank->flags, flags, count * sizeof *flags, cudaMemcpyHostToDevice);
+    free(flags);
+    TRY_CUDA(r, error);
+    return ST_OK;
+}
+
+/* ---- the program's tables ---- */
+
+static enum status upload(struct rig *r, struct device *d, const void *items, uint64_t bytes,
+                          const void **address_out)
+{
+    void *p;
+
+    TRY_CUDA(r, cudaMalloc(&p, bytes + 128));
+    d->tables[d->table_count++] = p;
+    TRY_CUDA(r, cudaMemcpy(p, items, bytes, cudaMemcpyHostToDevice));
+    *address_out = p;
+    return ST_OK;
+}
+
+static enum status upload_table(struct rig *r, struct device *d, const struct gpu_table *t,
+                                const void **address_out)
+{
+    return upload(r, d, t->items, t->count * t->item_bytes, address_out);
+}
+
+static enum status create_scratch(struct rig *r, struct device *d)
+{
+    uint64_t stuck = d->worker_count * GPU_ROLE_COUNT * sizeof *d->stuck;
+
+    TRY_CUDA(r, cudaMalloc((void **)&d->stuck, stuck));
+    d->tables[d->table_count++] = d->stuck;
+    TRY_CUDA(r, cudaMemset(d->stuck, 0, stuck));
+    TRY_CUDA(r, cudaMalloc((void **)&d->abort, sizeof *d->abort));
+    d->tables[d->table_count++] = d->abort;
+    TRY_CUDA(r, cudaMemset(d->abort, 0, sizeof *d->abort));
+    return ST_OK;
+}
+
+static enum status upload_device(struct rig *r, struct device *d, const CUtensorMap *maps)
+{
+    const struct lowered *l = &r->lowered;
+    struct gpu_program *p = &d->program;
+
+    TRY_CUDA(r, cudaSetDevice(d->index));
+    TRY(create_workers(r, d));
+    TRY(upload_table(r, d, &l->tasks, (const void **)&p->tasks));
+    TRY(upload_table(r, d, &l->links, (const void **)&p->links));
+    TRY(upload_table(r, d, &l->segments, (const void **)&p->segments));
+    TRY(upload_table(r, d, &l->views, (const void **)&p->views));
+    TRY(upload(r, d, maps, l->maps.count * sizeof *maps, &p->maps));
+    TRY(upload(r, d, d->workers, d->worker_count * sizeof *d->workers, (const void **)&p->workers));
+    TRY(create_scratch(r, d));
+    p->stuck = d->stuck;
+    p->abort = d->abort;
+    p->prefetch = (uint32_t)r->options->prefetch;
+    return ST_OK;
+}
+
+static enum status upload_program(struct rig *r)
+{
+    CUtensorMap *maps = maps_encode(&r->lowered);
+    enum status st = ST_OK;
+
+    if (!maps)
+        return rig_fail(r, ST_ENVIRONMENT, "cuda: the driver refused a tensor map");
+    for (uint32_t i = 0; i < r->device_count && st == ST_OK; i++)
+        st = upload_device(r, &r->devices[i], maps);
+    free(maps);
+    return st;
+}
+
+static enum status lower_for_ranks(struct rig *r)
+{
+    struct placement *ranks = calloc(r->rank_count, sizeof *ranks);
+    enum status st;
+
+    if (!ranks)
+        return rig_fail(r, ST_MEMORY, "cuda: no memory for %" PRIu32 " ranks", r->rank_count);
+    for (uint32_t i = 0; i < r->rank_count; i++)
+        ranks[i] = (struct placement){(uintptr_t)r->ranks[i].window, (uintptr_t)r->ranks[i].flags,
+                                      (uint32_t)r->ranks[i].device->index};
+    st = lower_program(r->program, ranks, &r->lowered);
+    r->lowered.ranks = NULL;
+    free(ranks);
+    return st < 0 ? rig_fail(r, st, "%s", r->lowered.why) : st;
+}
+
+/* ---- proxies ---- */
+
+static enum status start_proxies(struct rig *r)
+{
+    if (r->program->world.nodes == 1)
+        return ST_OK;
+    r->proxy_ranks = calloc(r->rank_count, sizeof *r->proxy_ranks);
+    if (!r->proxy_ranks)
+        return rig_fail(r, ST_MEMORY, "cuda: no memory for the proxies");
+    for (uint32_t i = 0; i < r->rank_count; i++)
+        r->proxy_ranks[i] = (struct proxy_rank){r->ranks[i].window, r->ranks[i].put_flags};
+    for (uint32_t i = 0; i < r->rank_count; i++) {
+        struct proxy *p = &r->ranks[i].proxy;
+
+        p->program = r->program;
+        p->ranks = r->proxy_ranks;
+        p->rank = i;
+        p->puts = r->lowered.puts[i].items;
+        if (!proxy_start(p))
+            return rig_fail(r, ST_ENVIRONMENT, "cuda: the system refused to start a proxy thread");
+    }
+    return ST_OK;
+}
+
+/* ---- create, destroy ---- */
+
+enum status rig_create(const struct job *job, struct rig *r)
+{
+    memset(r, 0, sizeof *r);
+    r->job = job;
+    r->program = job->program;
+    r->options = job->options;
+    r->rank_count = world_ranks(job->program->world);
+    TRY(rig_open_devices(r));
+    TRY(scale_crews(r));
+    r->ranks = calloc(r->rank_count, sizeof *r->ranks);
+    r->mirror = calloc(1, program_window_bytes(r->program) + 256);
+    if (!r->ranks || !r->mirror)
+        return rig_fail(r, ST_MEMORY, "cuda: no memory for a rank's window on the host");
+    TRY_CUDA(r, cudaHostAlloc((void **)&r->gate, sizeof *r->gate, cudaHostAllocPortable));
+    *r->gate = 0;
+    for (uint32_t i = 0; i < r->rank_count; i++)
+        TRY(create_rank(r, i));
+    TRY(lower_for_ranks(r));
+    for (uint32_t i = 0; i < r->rank_count; i++)
+        TRY(upload_flags(r, &r->ranks[i]));
+    TRY(upload_program(r));
+    TRY(rig_poison(r));
+    return start_proxies(r);
+}
+
+void rig_destroy(struct rig *r)
+{
+    for (uint32_t i = 0; r->ranks && i < r->rank_count; i++) {
+        struct rig_rank *rank = &r->ranks[i];
+
+        proxy_close(&rank->proxy);
+        cudaFree(rank->window);
+        cudaFree(rank->flags);
+        cudaFree(rank->counters);
+        cudaFreeHost(rank->put_flags);
+    }
+    lowered_free(&r->lowered);
+    rig_close_devices(r);
+    cudaFreeHost(r->gate);
+    free(r->proxy_ranks);
+    free(r->mirror);
+    free(r->ranks);
+    memset(r, 0, sizeof *r);
+}

@@ -1,0 +1,128 @@
+/* One run: devices, the ranks that live on them, and what they share.
+ *
+ * Ranks are spread over the devices in order; ranks of one device get disjoint CTAs.  A program is
+ * lowered once (lower.c) and uploaded; each epoch is one launch of the interpreter on every device.
+ *
+ *   device_open .. close      rig_devices.c   what CUDA offers here
+ *   rig_create, destroy       rig.c           windows, flags, proxies, the lowered program
+ *   rig_begin, rig_end        rig_io.c        inputs, checks, poison
+ *   rig_wait                  rig_watch.c     until all devices are done, or nothing moves any more
+ */
+#ifndef BACKENDS_CUDA_RIG_H
+#define BACKENDS_CUDA_RIG_H
+
+#include <cuda_runtime_api.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "backends/cuda/gpu.h"
+#include "backends/cuda/lower.h"
+#include "backends/cuda/proxy.h"
+#include "core/backend.h"
+#include "core/check.h"
+
+struct cuda_options {
+    uint64_t devices; /* at most; 0: all there are */
+    uint64_t prefetch;
+    uint64_t fifo; /* commands */
+    uint64_t timeout_ps;
+};
+
+#define DEVICES_MAX 16
+
+struct device {
+    int index;
+    char name[64];
+    uint32_t sms;
+    uint32_t first_rank, rank_count;
+    uint32_t worker_count;
+    cudaStream_t stream; /* the program */
+    cudaStream_t side;   /* looks and orders while it runs */
+    cudaEvent_t begin, end;
+    struct gpu_program program; /* what a launch gets, but for the epoch */
+    struct gpu_worker *workers; /* on the host */
+    void *tables[8];            /* device memory to free */
+    uint32_t table_count;
+    uint32_t *abort;         /* device */
+    struct gpu_stuck *stuck; /* device */
+};
+
+struct rig_rank {
+    uint32_t index;
+    struct device *device;
+    uint8_t *window;        /* device */
+    struct gpu_flag *flags; /* device */
+    uint64_t *put_flags;    /* pinned, by flag; NULL: the program has no second node */
+    uint64_t *counters;     /* device: a pop counter per queue, then the FIFO's head */
+    uint64_t pops_per_epoch[PROGRAM_QUEUES_MAX];
+    struct proxy proxy;
+};
+
+struct rig {
+    const struct job *job;
+    const struct program *program;
+    const struct cuda_options *options;
+    uint32_t device_count, rank_count;
+    struct device devices[DEVICES_MAX];
+    struct rig_rank *ranks;
+    uint32_t crew_workers[PROGRAM_CREWS_MAX]; /* per rank, scaled to the device */
+    struct lowered lowered;
+    struct proxy_rank *proxy_ranks;
+    uint8_t *mirror; /* a rank's window on the host, outputs only */
+    uint32_t *gate;  /* pinned */
+    uint32_t gates;
+    struct check_report check;
+    uint64_t epoch; /* launched last */
+    char why[2048]; /* of a status < 0 */
+};
+
+/* Every function below that returns a status has filled r->why when it is negative. */
+
+enum status rig_fail(struct rig *r, enum status st, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Passes CUDA's error up, with its words. */
+#define TRY_CUDA(rig, call)                                                                        \
+    do {                                                                                           \
+        cudaError_t error_ = (call);                                                               \
+        if (error_ != cudaSuccess)                                                                 \
+            return rig_fail(rig, error_ == cudaErrorMemoryAllocation ? ST_MEMORY : ST_ENVIRONMENT, \
+                            "cuda: %s: %s", #call, cudaGetErrorString(error_));                    \
+    } while (0)
+
+/* ---- rig_devices.c ---- */
+
+/* Devices the interpreter can run on; 0 with the reason in `why`, which is "" otherwise. */
+uint32_t devices_usable(char *why, size_t why_bytes);
+enum status rig_open_devices(struct rig *r);
+void rig_close_devices(struct rig *r);
+
+/* ---- rig.c ---- */
+
+uint64_t rig_memory_bytes(const struct job *job); /* on the host */
+enum status rig_create(const struct job *job, struct rig *r);
+void rig_destroy(struct rig *r); /* safe on whatever create left behind */
+
+/* ---- rig_io.c ---- */
+
+/* Inputs of an epoch on all ranks, enqueued: exact ones, or noise, whose results cannot be checked.
+ */
+enum status rig_begin(struct rig *r, uint64_t epoch, bool noise);
+/* Compares outputs and poisons them: all that the job wants data of, else a sample of blocks. */
+enum status rig_end(struct rig *r, uint64_t epoch);
+enum status rig_poison(struct rig *r);
+
+/* ---- rig_run.c ---- */
+
+enum status rig_run(struct rig *r, struct run_result *result);
+/* One epoch on every device's stream. */
+enum status rig_enqueue(struct rig *r);
+uint64_t rig_now_ns(void);
+
+/* ---- rig_watch.c ---- */
+
+/* ST_HANG: nothing moved for the time-out; the devices have been stopped. */
+enum status rig_wait(struct rig *r);
+void rig_report_hang(struct rig *r, char *out, size_t out_bytes);
+
+#endif

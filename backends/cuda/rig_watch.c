@@ -1,0 +1,196 @@
+/* Waits for the devices, and decides that a run hangs: no flag and no queue has moved for the
+ * time-out.  Then the abort word ends every CTA, and what each was waiting for is read back. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends/cuda/rig.h"
+#include "backends/ops/hang_report.h"
+
+#define SPIN_NS 20000000 /* a run that is over sooner is noticed at once */
+#define SLEEP_US 200
+#define LOOK_NS 200000000 /* between two looks at the flags */
+
+uint64_t rig_now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static enum status all_done(struct rig *r, bool *done_out)
+{
+    *done_out = true;
+    for (uint32_t i = 0; i < r->device_count; i++) {
+        cudaError_t error = cudaStreamQuery(r->devices[i].stream);
+
+        if (error == cudaErrorNotReady)
+            *done_out = false;
+        else
+            TRY_CUDA(r, error);
+    }
+    return ST_OK;
+}
+
+/* ---- progress: a sum over all counters, which only grow ---- */
+
+static enum status add_flags(struct rig *r, struct rig_rank *rank, struct gpu_flag *room,
+                             uint64_t *sum)
+{
+    uint64_t counters[PROGRAM_QUEUES_MAX], count = r->program->flag_count;
+    cudaStream_t side = rank->device->side;
+
+    TRY_CUDA(
+        r, cudaMemcpyAsync(room, rank->flags, count * sizeof *room, cudaMemcpyDeviceToHost, side));
+    TRY_CUDA(r,
+             cudaMemcpyAsync(counters, rank->counters, r->program->queue_count * sizeof *counters,
+                             cudaMemcpyDeviceToHost, side));
+    TRY_CUDA(r, cudaStreamSynchronize(side));
+    for (uint64_t i = 0; i < count; i++)
+        *sum += room[i].counter;
+    for (uint32_t q = 0; q < r->program->queue_count; q++)
+        *sum += counters[q];
+    *sum += __atomic_load_n(&rank->proxy.delivered, __ATOMIC_RELAXED);
+    return ST_OK;
+}
+
+static enum status progress(struct rig *r, uint64_t *sum_out)
+{
+    struct gpu_flag *room = malloc((r->program->flag_count + 1) * sizeof *room);
+    enum status st = room ? ST_OK : rig_fail(r, ST_MEMORY, "cuda: no memory to look at the flags");
+
+    *sum_out = 0;
+    for (uint32_t i = 0; i < r->rank_count && st == ST_OK; i++)
+        st = add_flags(r, &r->ranks[i], room, sum_out);
+    free(room);
+    return st;
+}
+
+static enum status stop(struct rig *r)
+{
+    static const uint32_t one = 1;
+
+    for (uint32_t i = 0; i < r->device_count; i++)
+        TRY_CUDA(r, cudaMemcpyAsync(r->devices[i].abort, &one, sizeof one, cudaMemcpyHostToDevice,
+                                    r->devices[i].side));
+    for (uint32_t i = 0; i < r->device_count; i++)
+        TRY_CUDA(r, cudaStreamSynchronize(r->devices[i].stream));
+    return ST_OK;
+}
+
+static enum status check_proxies(struct rig *r)
+{
+    for (uint32_t i = 0; i < r->rank_count; i++)
+        if (__atomic_load_n(&r->ranks[i].proxy.failed, __ATOMIC_RELAXED))
+            return rig_fail(r, ST_ENVIRONMENT, "cuda: the transport of rank %" PRIu32 " failed", i);
+    return ST_OK;
+}
+
+enum status rig_wait(struct rig *r)
+{
+    uint64_t start_ns = rig_now_ns(), look_ns = start_ns, moved_ns = start_ns, sum,
+             last = UINT64_MAX;
+    bool done;
+
+    for (;;) {
+        TRY(all_done(r, &done));
+        if (done)
+            return ST_OK;
+        if (r->job->interrupted && *r->job->interrupted) {
+            TRY(stop(r));
+            return rig_fail(r, ST_INTERRUPTED, "cuda: interrupted in epoch %" PRIu64, r->epoch);
+        }
+        if (rig_now_ns() - start_ns < SPIN_NS)
+            continue;
+        usleep(SLEEP_US);
+        if (rig_now_ns() - look_ns < LOOK_NS)
+            continue;
+        look_ns = rig_now_ns();
+        TRY(progress(r, &sum));
+        if (sum != last)
+            moved_ns = look_ns;
+        last = sum;
+        if (check_proxies(r) < 0) {
+            TRY(stop(r));
+            return check_proxies(r);
+        }
+        if (look_ns - moved_ns > r->options->timeout_ps / 1000) {
+            TRY(stop(r));
+            return ST_HANG;
+        }
+    }
+}
+
+/* ---- the report ---- */
+
+static struct stuck describe(const struct rig *r, const struct gpu_worker *w, enum gpu_role role,
+                             const struct gpu_stuck *g)
+{
+    return (struct stuck){
+        .rank = w->rank,
+        .crew = w->crew,
+        .queue = g->queue,
+        .index = g->index,
+        .epoch = r->epoch,
+        .phase = g->late ? WAIT_LATE : WAIT_ENTRY,
+        .step = role == GPU_LOAD ? g->step : STUCK_NO_STEP,
+        .flag = g->flag,
+        .value = g->value,
+        .wanted = g->wanted,
+        .since_ps = g->since_ns * 1000,
+    };
+}
+
+static uint64_t collect_device(const struct rig *r, const struct device *d, struct stuck *out)
+{
+    uint64_t total = (uint64_t)d->worker_count * GPU_ROLE_COUNT, count = 0;
+    struct gpu_stuck *stuck = calloc(total, sizeof *stuck);
+
+    if (stuck &&
+        cudaMemcpy(stuck, d->stuck, total * sizeof *stuck, cudaMemcpyDeviceToHost) == cudaSuccess)
+        for (uint64_t i = 0; i < total; i++)
+            if (stuck[i].waits && stuck[i].flag != GPU_NO_FLAG)
+                out[count++] = describe(r, &d->workers[i / GPU_ROLE_COUNT],
+                                        (enum gpu_role)(i % GPU_ROLE_COUNT), &stuck[i]);
+    free(stuck);
+    return count;
+}
+
+static void collect_rank(const struct rig *r, uint32_t rank, struct hang_rank *out)
+{
+    uint64_t counters[PROGRAM_QUEUES_MAX];
+
+    out->epoch = r->epoch;
+    if (cudaMemcpy(counters, r->ranks[rank].counters, r->program->queue_count * sizeof *counters,
+                   cudaMemcpyDeviceToHost) != cudaSuccess)
+        return;
+    for (uint32_t q = 0; q < r->program->queue_count; q++)
+        out->popped[q] = min_u64(counters[q] - (r->epoch - 1) * r->ranks[rank].pops_per_epoch[q],
+                                 program_queue_length(r->program, rank, q));
+}
+
+void rig_report_hang(struct rig *r, char *out, size_t out_bytes)
+{
+    uint64_t workers = 0, count = 0;
+    struct hang_rank *ranks = calloc(r->rank_count, sizeof *ranks);
+    struct stuck *stuck;
+
+    for (uint32_t i = 0; i < r->device_count; i++)
+        workers += r->devices[i].worker_count;
+    stuck = calloc(workers * GPU_ROLE_COUNT + 1, sizeof *stuck);
+    if (stuck && ranks) {
+        for (uint32_t i = 0; i < r->device_count; i++)
+            count += collect_device(r, &r->devices[i], stuck + count);
+        for (uint32_t i = 0; i < r->rank_count; i++)
+            collect_rank(r, i, &ranks[i]);
+        hang_report_write(
+            &(struct hang){
+                .program = r->program, .ranks = ranks, .stuck = stuck, .stuck_count = count},
+            "no progress: no flag and no queue has moved for the time-out", out, out_bytes);
+    }
+    free(stuck);
+    free(ranks);
+}

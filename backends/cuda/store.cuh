@@ -1,0 +1,164 @@
+/* The two store warps, a thread each: late waits, addends into staging, results out of it, signals.
+ * The first of them also does what needs no data here: bare signals and commands to the proxy. */
+#ifndef BACKENDS_CUDA_STORE_CUH
+#define BACKENDS_CUDA_STORE_CUH
+
+#include "backends/cuda/site.cuh"
+
+struct storer {
+    uint32_t group;   /* 0 or 1: the consuming warpgroup it serves */
+    uint32_t staged;  /* phases seen of BARRIER_STAGED */
+    uint32_t stored;  /* of BARRIER_STORED: a bit a slot */
+    uint64_t emptied; /* slots of the FIFO, as last seen: looking there costs a trip to the host */
+};
+
+PTX void await_staged(const site &s, storer &st)
+{
+    await_barrier(s, barrier_at(s, BARRIER_STAGED + st.group), st.staged++ & 1);
+}
+
+struct tile_place {
+    const void *map;
+    uint32_t row, col;
+};
+
+PTX tile_place place_of(const site &s, const storer &st, const gpu_link *link)
+{
+    const gpu_matrix m = link->matrix;
+
+    return {view_store_map(s, s.program->views[m.view]), m.row + st.group * 64, m.col};
+}
+
+PTX uint32_t staging_of(const site &s, const storer &st)
+{
+    return s.shared + STAGING_AT + st.group * STAGING_BYTES;
+}
+
+/* One after the other; after each but the last the consumers hand staging back. */
+PTX void load_addends(const site &s, storer &st, const gpu_task &t)
+{
+    uint32_t barrier = barrier_at(s, BARRIER_ADDEND + st.group);
+    const gpu_link *link = task_addends(s, t);
+
+    for (uint32_t i = 0; i < t.addends; i++) {
+        tile_place from = place_of(s, st, link + i);
+
+        if (i > 0)
+            await_staged(s, st);
+        barrier_expect(barrier, STAGING_BYTES);
+        for (uint32_t box = 0; box < GPU_TILE_N / 64; box++)
+            tensor_load(staging_of(s, st) + box * STAGING_BOX_BYTES, from.map, from.col + box * 64,
+                        from.row, barrier);
+    }
+}
+
+/* Boxes that lie outside a narrow matrix altogether are left out. */
+PTX void store_box_row(const site &s, const storer &st, const tile_place &to, uint32_t cols)
+{
+    for (uint32_t box = 0; box * 64 < cols; box++)
+        tensor_store(to.map, to.col + box * 64, to.row,
+                     staging_of(s, st) + box * STAGING_BOX_BYTES);
+}
+
+PTX void store_result(const site &s, storer &st, const gpu_task &t)
+{
+    const gpu_link *link = task_targets(s, t);
+    tile_place first = place_of(s, st, link); /* found while the products run */
+
+    await_staged(s, st);
+    store_box_row(s, st, first, t.n);
+    for (uint32_t i = 1; i < t.targets; i++)
+        store_box_row(s, st, place_of(s, st, link + i), t.n);
+    bulk_commit();
+    bulk_wait_read<0>();
+    barrier_arrive(barrier_at(s, BARRIER_UNSTAGED + st.group));
+}
+
+/* All rows of the tile have arrived at their readers before the first thread signals.  The second
+ * thread may be tasks ahead, but not a turn of the ring: so a barrier a slot. */
+PTX void signal_stored(const site &s, storer &st, const gpu_task &t, uint32_t slot)
+{
+    uint32_t barrier = barrier_at(s, BARRIER_STORED + slot);
+
+    bulk_wait_all();
+    fence_proxy();
+    if (st.group == 1) {
+        barrier_arrive(barrier);
+        return;
+    }
+    await_barrier(s, barrier, st.stored >> slot & 1);
+    st.stored ^= 1u << slot;
+    signal_all(s, t);
+}
+
+PTX void store_tile(const site &s, storer &st, const gpu_task &t, uint32_t slot)
+{
+    const gpu_link *late = s.program->links + t.links + t.entry_waits;
+
+    for (uint32_t i = 0; i < t.late_waits; i++)
+        await_flags(s, late[i].wait, GPU_STORE, t, GPU_NO_STEP);
+    fence_proxy();
+    load_addends(s, st, t);
+    store_result(s, st, t);
+    if (t.signals > 0)
+        signal_stored(s, st, t, slot);
+}
+
+/* The consumers write the results themselves, by way of staging. */
+PTX void lend_staging(const site &s, storer &st)
+{
+    await_staged(s, st);
+    barrier_arrive(barrier_at(s, BARRIER_UNSTAGED + st.group));
+}
+
+/* ---- puts ---- */
+
+/* Slots are taken in the order of tickets, and emptied in that order. */
+PTX void await_slot(const site &s, storer &st, const gpu_fifo &f, uint64_t ticket,
+                    const gpu_task &t)
+{
+    for (uint32_t polls = 1; st.emptied + f.capacity <= ticket; polls++) {
+        st.emptied = load_acquire(f.tail, true);
+        if (polls % POLLS_PER_LOOK == 0 && aborted(s)) {
+            note_stuck(s, t, {GPU_STORE, GPU_NO_STEP, GPU_NO_FLAG, 0, 0, s.begun_ns});
+            thread_exit();
+        }
+    }
+}
+
+PTX void push_put(const site &s, storer &st, const gpu_task &t)
+{
+    const gpu_fifo &f = s.worker->fifo;
+    uint64_t ticket = atomicAdd((unsigned long long *)f.head, 1ull);
+
+    await_slot(s, st, f, ticket, t);
+    store_release_system(f.slots + ticket % f.capacity * 8, s.program->epoch << 32 | (t.k + 1));
+}
+
+/* ---- the role ---- */
+
+PTX void run_storer(const site &s, uint32_t group)
+{
+    storer st = {group, 0, 0, 0};
+    ring r = {0, 0};
+
+    for (;;) {
+        await_barrier(s, barrier_at(s, BARRIER_TASK_FULL + r.slot), r.phase);
+        const gpu_task &t = ring_task(s, r);
+
+        if (t.kind == GPU_END)
+            break;
+        if (t.kind == GPU_GEMM)
+            store_tile(s, st, t, r.slot);
+        else if (t.kind == GPU_GEMM_DIRECT)
+            lend_staging(s, st);
+        else if (t.kind == GPU_SIGNAL && group == 0)
+            signal_all(s, t);
+        else if (t.kind == GPU_PUT && group == 0)
+            push_put(s, st, t);
+        ring_free(s, r);
+    }
+    bulk_wait_all();
+}
+
+#endif

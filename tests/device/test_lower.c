@@ -1,0 +1,174 @@
+/* Programs as tables, without a GPU: every kernel lowers, every index stays inside its table, and
+ * the way each task takes is the one its shape and alignment allow. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cuda/lower.h"
+#include "harness.h"
+#include "kernels/kernels.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+#define RANKS_MAX 8
+#define WINDOW_BYTES (1ull << 32)
+
+struct lowering_case {
+    const struct kernel *kernel;
+    const char *params;
+    struct world world;
+    struct problem problem;
+    enum form form;
+};
+
+static void emit(const struct lowering_case *c, struct program *p)
+{
+    void *params = calloc(1, c->kernel->params_size);
+    struct complaint complaint = {.text = ""};
+
+    harness_options(c->kernel->options, params, c->params);
+    ck_assert_msg(c->kernel->emit(&c->problem, c->world, harness_machine(), c->form, params, p,
+                                  &complaint) == ST_OK,
+                  "%s", complaint.text);
+    free(params);
+}
+
+/* Windows and flags at made-up addresses; two ranks a device. */
+static void place_ranks(struct placement *ranks)
+{
+    for (uint32_t i = 0; i < RANKS_MAX; i++)
+        ranks[i] =
+            (struct placement){(i + 1) * WINDOW_BYTES, (RANKS_MAX + i + 1) * WINDOW_BYTES, i / 2};
+}
+
+static void check_task(const struct lowered *l, const struct gpu_task *t)
+{
+    uint64_t links =
+        (uint64_t)t->entry_waits + t->late_waits + t->targets + t->addends + t->signals;
+    const union gpu_link *link = (const union gpu_link *)l->links.items + t->links;
+
+    ck_assert_uint_le(t->links + links, l->links.count);
+    for (uint32_t i = 0; i < (uint32_t)t->entry_waits + t->late_waits; i++)
+        ck_assert_uint_le(link[i].wait.flag + link[i].wait.count, l->program->flag_count);
+    link += t->entry_waits + t->late_waits;
+    for (uint32_t i = 0; i < (uint32_t)t->targets + t->addends; i++)
+        ck_assert_uint_lt(link[i].matrix.view, l->views.count);
+    if (t->segment_count > 0)
+        ck_assert_uint_le(t->segments + t->segment_count, l->segments.count);
+}
+
+static void lower_case(const struct lowering_case *c, struct program *p, struct lowered *l)
+{
+    struct placement ranks[RANKS_MAX];
+    uint64_t tasks = 0;
+
+    place_ranks(ranks);
+    emit(c, p);
+    ck_assert_msg(lower_program(p, ranks, l) == ST_OK, "%s", l->why);
+    for (uint32_t kind = 0; kind <= GPU_PUT; kind++)
+        tasks += l->kinds[kind];
+    ck_assert_uint_eq(tasks, l->tasks.count);
+    ck_assert_uint_eq(tasks, program_task_count(p));
+    for (size_t i = 0; i < l->tasks.count; i++)
+        check_task(l, (const struct gpu_task *)l->tasks.items + i);
+}
+
+static const struct world worlds[] = {{1, 1}, {1, 4}, {2, 2}, {4, 1}, {2, 4}};
+static const struct problem shapes[] = {
+    {512, 512, 256}, {600, 520, 304}, {37, 65, 70}, {3, 24, 16}};
+
+START_TEST(kernel_lowers)
+{
+    struct lowering_case c = {.kernel = kernels[_i], .params = ""};
+
+    for (int w = 0; w < COUNT(worlds); w++)
+        for (int s = 0; s < COUNT(shapes); s++)
+            for (int form = 0; form < 2; form++) {
+                struct program p = {0};
+                struct lowered l;
+
+                c.world = worlds[w];
+                c.problem = shapes[s];
+                c.form = form ? FORM_UNFUSED : FORM_FUSED;
+                lower_case(&c, &p, &l);
+                lowered_free(&l);
+                program_fini(&p);
+            }
+}
+END_TEST
+
+/* Which kinds appear at all; the rest must not. */
+static const struct ways {
+    struct lowering_case c;
+    enum gpu_kind kinds[5]; /* ends with GPU_END */
+} ways[] = {
+    {{&ag_gemm_kernel, "", {1, 4}, {512, 512, 256}, FORM_FUSED}, {GPU_SIGNAL, GPU_GEMM, GPU_COPY}},
+    {{&ag_gemm_kernel, "panels=4", {1, 4}, {512, 512, 256}, FORM_FUSED},
+     {GPU_SIGNAL, GPU_GEMM, GPU_COPY}},
+    {{&ag_gemm_kernel, "", {2, 1}, {512, 512, 256}, FORM_FUSED}, {GPU_SIGNAL, GPU_GEMM, GPU_PUT}},
+    {{&ag_gemm_kernel, "tile_m=64", {1, 1}, {512, 512, 256}, FORM_FUSED},
+     {GPU_GEMM, GPU_GEMM_DIRECT}},
+    {{&ag_gemm_kernel, "", {1, 4}, {37, 65, 70}, FORM_FUSED},
+     {GPU_SIGNAL, GPU_GEMM_PLAIN, GPU_COPY_PLAIN}},
+    {{&gemm_rs_kernel, "", {1, 4}, {512, 512, 256}, FORM_FUSED}, {GPU_SIGNAL, GPU_GEMM}},
+    {{&gemm_rs_kernel, "reduce=crew", {1, 4}, {512, 512, 256}, FORM_FUSED},
+     {GPU_SIGNAL, GPU_GEMM, GPU_REDUCE}},
+    {{&gemm_ar_kernel, "", {1, 4}, {512, 512, 256}, FORM_UNFUSED},
+     {GPU_SIGNAL, GPU_GEMM, GPU_COPY, GPU_REDUCE}},
+};
+
+START_TEST(tasks_take_the_best_way)
+{
+    const struct ways *w = &ways[_i];
+    bool expected[GPU_PUT + 1] = {false};
+    struct program p = {0};
+    struct lowered l;
+
+    lower_case(&w->c, &p, &l);
+    for (int i = 0; w->kinds[i] != GPU_END; i++)
+        expected[w->kinds[i]] = true;
+    for (uint32_t kind = 0; kind <= GPU_PUT; kind++)
+        if (l.kinds[kind] > 0)
+            ck_assert_msg(expected[kind], "case %d: %llu tasks of kind %u", _i,
+                          (unsigned long long)l.kinds[kind], kind);
+    lowered_free(&l);
+    program_fini(&p);
+}
+END_TEST
+
+START_TEST(large_tiles_are_refused)
+{
+    struct lowering_case c = {&ag_gemm_kernel, "tile_m=256", {1, 1}, {512, 512, 256}, FORM_FUSED};
+    struct placement ranks[RANKS_MAX];
+    struct program p = {0};
+    struct lowered l;
+
+    place_ranks(ranks);
+    emit(&c, &p);
+    ck_assert_int_eq(lower_program(&p, ranks, &l), ST_INPUT);
+    ck_assert_str_eq(
+        l.why, "cuda: rank 0 queue compute gemm #0: a tile of 256 x 256, this backend's are at "
+               "most 128 x 256");
+    lowered_free(&l);
+    program_fini(&p);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("lower");
+    TCase *tc = tcase_create("lower");
+    SRunner *runner = srunner_create(suite);
+    int failed, count = 0;
+
+    while (kernels[count])
+        count++;
+    tcase_add_loop_test(tc, kernel_lowers, 0, count);
+    tcase_add_loop_test(tc, tasks_take_the_best_way, 0, COUNT(ways));
+    tcase_add_test(tc, large_tiles_are_refused);
+    suite_add_tcase(suite, tc);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? 1 : 0;
+}
