@@ -161,9 +161,9 @@ static void add_flags(struct gemm_reduce *g, struct program *p)
     uint64_t nodes = g->world.nodes;
     bool several = nodes > 1;
 
-    /* An all-reduce ends on each rank with data of every rank, so whoever begins epoch e + 1 knows that
-     * everything sent in epoch e has been read: no credits, and one copy of the receive buffers. */
-    gate_init(&g->gate, p, !g->all_reduce);
+    /* An all-reduce ends with data of every rank, so with two copies of the receive buffers a sender of
+     * epoch e + 2 knows that everybody is done with epoch e. */
+    gate_init(&g->gate, p, !g->all_reduce || g->depth == 1);
     g->tile_in = program_add_flags(p, "tile_in", nodes * g->slots * g->sources);
     g->summed = program_add_flags(p, "summed", several ? nodes * g->chunks : 0);
     g->landed = program_add_flags(p, "landed", several ? nodes * g->chunks : 0);
@@ -239,7 +239,7 @@ static void init(struct gemm_reduce *g, const struct reduce_params *params)
                                  .group = params->group, .order = orders[params->order],
                                  .own_last = true};
     tile_grid_init(&g->grid);
-    g->depth = g->all_reduce ? 1 : (uint32_t)params->depth;
+    g->depth = (uint32_t)params->depth;
     g->crew_form = g->unfused || params->form == REDUCE_CREW;
     g->sources = g->world.gpus_per_node - !g->crew_form;
     g->slots = tile_grid_owner_tiles_max(&g->grid);

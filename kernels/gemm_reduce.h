@@ -33,7 +33,7 @@ struct reduce_params {
     uint64_t chunk_bytes;
     uint64_t tile_m, tile_n, group;
     uint32_t form, order, inter;
-    uint64_t depth; /* gemm_rs; an all-reduce needs one copy */
+    uint64_t depth;
     bool     join;
 };
 
@@ -55,6 +55,8 @@ struct reduce_params {
      "row tiles of a supergroup, whose columns are visited together"},                              \
     {"order", OPTION_CHOICE, REDUCE_AT(order), "interleave", 0, 0, "interleave|rotate|rank",        \
      "owners group by group; one by one, own rank last; or 0, 1, 2 ..."},                           \
+    {"depth", OPTION_COUNT, REDUCE_AT(depth), "2", 1, 8, NULL,                                      \
+     "copies of the receive buffers, used in turn by epochs"},                                      \
     {"join", OPTION_BOOL, REDUCE_AT(join), "true", 0, 0, NULL,                                      \
      "computing workers help to reduce and publish when no tile is left"}
 

@@ -15,8 +15,6 @@
 
 static const struct option rs_options[] = {
     REDUCE_OPTIONS,
-    {"depth", OPTION_COUNT, REDUCE_AT(depth), "2", 1, 8, NULL,
-     "copies of the receive buffers, used in turn by epochs"},
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL},
 };
 

@@ -96,6 +96,8 @@ static enum status lower_op(struct lowering *l)
 {
     const struct task *t = l->task;
 
+    if (t->op == OP_ATTENTION || t->op == OP_ROUTE || t->op == OP_GATHER_ROWS)
+        return lower_refuse(l, "this backend has no op %s yet", op_name(t->op));
     if (t->op == OP_PUT)
         return lower_put(l);
     if (t->op == OP_NOP || t->m == 0 || t->n == 0) {

@@ -320,8 +320,8 @@ static void contest_gemm(struct contest *c, struct cublas *blas, struct problem 
 static void bench_gemms(struct contest *c, struct cublas *blas)
 {
     static const struct problem shapes[] = {
-        {8192, 8192, 8192},  {16384, 8192, 4096}, {4096, 4096, 4096},
-        {8192, 28672, 8192}, {8192, 8192, 1024},
+        {.m = 8192, .n = 8192, .k = 8192},  {.m = 16384, .n = 8192, .k = 4096}, {.m = 4096, .n = 4096, .k = 4096},
+        {.m = 8192, .n = 28672, .k = 8192}, {.m = 8192, .n = 8192, .k = 1024},
     };
 
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
@@ -359,9 +359,9 @@ static void contest_fused(struct contest *c, struct cublas *blas, const struct f
 static void bench_fused(struct contest *c, struct cublas *blas)
 {
     static const struct fused_case cases[] = {
-        {&ag_gemm_kernel, "comm_sms=16 group=8", {8192, 4096, 8192}, {8192, 16384, 8192}},
-        {&gemm_rs_kernel, "group=8", {8192, 8192, 4096}, {8192, 32768, 4096}},
-        {&gemm_ar_kernel, "group=8", {8192, 8192, 4096}, {8192, 32768, 4096}},
+        {&ag_gemm_kernel, "comm_sms=16 group=8", {.m = 8192, .n = 4096, .k = 8192}, {.m = 8192, .n = 16384, .k = 8192}},
+        {&gemm_rs_kernel, "group=8", {.m = 8192, .n = 8192, .k = 4096}, {.m = 8192, .n = 32768, .k = 4096}},
+        {&gemm_ar_kernel, "group=8", {.m = 8192, .n = 8192, .k = 4096}, {.m = 8192, .n = 32768, .k = 4096}},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -373,7 +373,7 @@ static void bench_fused(struct contest *c, struct cublas *blas)
 static float time_program(struct contest *c, struct program *p, const char *name,
                           const char *options)
 {
-    struct contestant *x = enter(c, name, (struct problem){1, 1, 1});
+    struct contestant *x = enter(c, name, (struct problem){.m = 1, .n = 1, .k = 1});
     float ms;
 
     x->program = *p;

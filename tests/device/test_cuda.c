@@ -147,7 +147,7 @@ static void build_f32(struct program *p)
 
 START_TEST(f32_results_come_out_right)
 {
-    static const struct story s = {"f32",          {1, 1}, build_f32, {100, 200, 128},
+    static const struct story s = {"f32",          {1, 1}, build_f32, {.m = 100, .n = 200, .k = 128},
                                    reference_gemm, NULL,   ST_OK};
     struct run_result *r = calloc(1, sizeof *r);
 
@@ -180,10 +180,10 @@ static const struct variant {
 static const struct world worlds[] = {{1, 1}, {1, 2}, {1, 4}, {2, 2}, {2, 3}, {4, 1}};
 
 static const struct problem shapes[] = {
-    {512, 512, 256},               /* whole tiles */
-    {600, 520, 304},               /* tiles cut off, rows still in steps of 16 bytes */
-    {256, 64, 64},   {37, 65, 70}, /* multiples of nothing */
-    {3, 24, 16},                   /* fewer rows than ranks: empty shards */
+    {.m = 512, .n = 512, .k = 256},               /* whole tiles */
+    {.m = 600, .n = 520, .k = 304},               /* tiles cut off, rows still in steps of 16 bytes */
+    {.m = 256, .n = 64, .k = 64},   {.m = 37, .n = 65, .k = 70}, /* multiples of nothing */
+    {.m = 3, .n = 24, .k = 16},                   /* fewer rows than ranks: empty shards */
 };
 
 static const char *const runs[] = {"prefetch=4 timeout=2s", "prefetch=1 fifo=1 timeout=2s"};

@@ -176,7 +176,7 @@ static void prove(const struct program *p, const struct kernel *k, const struct 
     struct verify_report report;
 
     verify_program(p, &global, test_machine.gpu.sms, &report);
-    ck_assert_msg(report.violations == 0, "%s %s %u x %u, %lu violations\n%s", p->kernel, p->variant,
+    ck_assert_msg(report.violations == 0, "%s %s %u x %u, %lu violations\n%.2000s", p->kernel, p->variant,
                   p->world.nodes, p->world.gpus_per_node, report.violations, report.text);
 }
 

@@ -73,29 +73,58 @@ static void mutate_program(const struct kernel *k, const struct problem *problem
     }
 }
 
-/* Prints the kill rate; returns how many mutations nothing refused. */
+/* Survivors that are redundant, which the verifier's acceptance of the damaged program proves.  In an all-reduce
+ * each rank's result depends on every rank's input and the closing task waits for all of it, so a rank in epoch
+ * e + 1 knows that epoch e's data are read everywhere: the credits of depth 1, a second copy of the receive
+ * buffers and the completion of puts are implied.  They stay, because they make the order of two epochs a
+ * matter of one wait, for a reader as for the verifier. */
+static const struct {
+    const char   *kernel;
+    enum mutation mutation;
+    const char   *queue, *kind;
+} explained[] = {
+    {"gemm_ar", DROP_WAIT, "compute", "open"},   {"gemm_ar", DROP_WAIT, "scatter", "open"},
+    {"gemm_ar", DROP_WAIT, "send", "rail_open"}, {"gemm_ar", DROP_WAIT, "share", "sent"},
+    {"gemm_ar", SHALLOW, "compute", "inbox"},    {"gemm_ar", SHALLOW, "compute", "landing"},
+};
+
+static bool is_explained(const struct kernel *k, int mutation, const char *queue, const char *kind)
+{
+    for (size_t i = 0; i < sizeof explained / sizeof *explained; i++)
+        if (strcmp(explained[i].kernel, k->name) == 0 && (int)explained[i].mutation == mutation &&
+            strcmp(explained[i].queue, queue) == 0 && strcmp(explained[i].kind, kind) == 0)
+            return true;
+    return false;
+}
+
+/* Prints the kill rate; returns how many mutations nothing refused and nothing explains. */
 static uint32_t report_board(const struct kernel *k, const char *form,
                              struct tally (*board)[PROGRAM_QUEUES_MAX][32])
 {
     uint32_t survivors = 0;
 
     for (int m = 0; m < MUTATIONS; m++) {
-        uint32_t tried = 0, refused = 0;
+        uint32_t tried = 0, refused = 0, redundant = 0;
 
         for (uint32_t q = 0; q < PROGRAM_QUEUES_MAX; q++) {
             for (uint32_t kind = 0; kind < 32; kind++) {
                 const struct tally *t = &board[m][q][kind];
+                const char *name = kind_names[mutation_by_group(m)][kind];
 
                 tried += t->tried > 0;
                 refused += t->refused > 0;
-                if (t->tried && !t->refused)
+                if (!t->tried || t->refused)
+                    continue;
+                if (is_explained(k, m, queue_names[q], name))
+                    redundant++;
+                else
                     printf("# survivor: %s %s: %s, queue %s, %s (in %u programs)\n", k->name, form,
-                           mutation_names[m], queue_names[q], kind_names[mutation_by_group(m)][kind],
-                           t->tried);
+                           mutation_names[m], queue_names[q], name, t->tried);
             }
         }
-        printf("# %s %s: %-14s %u of %u refused\n", k->name, form, mutation_names[m], refused, tried);
-        survivors += tried - refused;
+        printf("# %s %s: %-14s %u of %u refused, %u redundant\n", k->name, form, mutation_names[m],
+               refused, tried, redundant);
+        survivors += tried - refused - redundant;
     }
     return survivors;
 }
