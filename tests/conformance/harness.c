@@ -7,6 +7,15 @@
 
 #include "core/machine.h"
 
+int harness_stride(void)
+{
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
+    return getenv("MKERNEL_TEST_ALL") ? 1 : 11;
+#else
+    return 1;
+#endif
+}
+
 bool harness_can_run(const struct backend *b)
 {
     static const struct backend *told;

@@ -20,6 +20,10 @@ struct trial {
  * (tests/device). */
 bool harness_can_run(const struct backend *b);
 
+/* A sanitizer takes many times as long: there every eleventh combination runs, unless MKERNEL_TEST_ALL is set.  The
+ * number of worlds and shapes is no multiple of it, so every variant still meets every one of them. */
+int harness_stride(void);
+
 /* The machine of all trials. */
 const struct machine *harness_machine(void);
 

@@ -149,20 +149,9 @@ static int take(int *i, int radix)
     return digit;
 }
 
-/* A sanitizer takes many times as long: there every third combination runs.  As the number of
- * setups is no multiple of three, every variant still meets every world. */
-static int stride(void)
-{
-#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
-    return getenv("MKERNEL_TEST_ALL") ? 1 : 3;
-#else
-    return 1;
-#endif
-}
-
 START_TEST(kernel_is_exact)
 {
-    int i = _i * stride();
+    int i = _i * harness_stride();
     int number = take(&i, SETUP_COUNT);
     enum form form = take(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
     const struct variant *variant = &variants[take(&i, COUNT(variants))];
@@ -241,7 +230,7 @@ int main(void)
 
     tcase_set_timeout(small, 120);
     tcase_set_timeout(large, 300);
-    tcase_add_loop_test(small, kernel_is_exact, 0, combinations / stride());
+    tcase_add_loop_test(small, kernel_is_exact, 0, combinations / harness_stride());
     tcase_add_loop_test(large, large_kernel_is_exact, 0, backend_count() * kernel_count());
     tcase_add_loop_test(table, every_choice_is_tried, 0, kernel_count());
     suite_add_tcase(suite, table);
