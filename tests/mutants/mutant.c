@@ -8,12 +8,13 @@
 #include "core/option.h"
 
 const char *const mutation_names[MUTATIONS] = {
-    "drop wait", "drop signal", "halve wait", "early reuse", "shallow buffer", "shift source", "shift target",
+    "drop wait", "drop signal", "halve wait", "early reuse", "early signal",
+    "shallow buffer", "shift source", "shift target", "swap targets",
 };
 
 bool mutation_by_group(enum mutation m)
 {
-    return m <= EARLY_REUSE;
+    return m <= EARLY_SIGNAL;
 }
 
 static bool in_group(const struct mutant *m, uint32_t flag)
@@ -96,14 +97,59 @@ static void shift_attention(struct mutant *m, struct task *t)
         shift(m, &t->attention.lse, t->m);
 }
 
+/* The other of the pair that a task forms with its neighbour in the queue; false: it has none of its kind. */
+static bool neighbour(const struct mutant *m, uint32_t rank, uint32_t queue, uint64_t index,
+                      const struct task *t, struct task *out)
+{
+    if ((index ^ 1) >= program_queue_length(&m->inner, rank, queue))
+        return false;
+    program_task(&m->inner, rank, queue, index ^ 1, out);
+    return out->op == t->op && out->m == t->m && out->n == t->n && out->out_count == t->out_count &&
+           out->signal_count == t->signal_count;
+}
+
+static void swap_signals(struct mutant *m, struct task *t, const struct task *other)
+{
+    for (uint32_t i = 0; t->op == OP_PUT && t->n > 0 && i < t->signal_count; i++) {
+        const struct signal *s = &other->signals[i];
+
+        if (s->rank != t->signals[i].rank || s->flag == t->signals[i].flag || !in_group(m, s->flag))
+            continue;
+        t->signals[i] = *s;
+        m->hits++;
+    }
+}
+
+static void swap_targets(struct mutant *m, struct task *t, const struct task *other)
+{
+    for (uint32_t i = 0; t->n > 0 && i < t->out_count; i++) {
+        const struct operand *o = &other->out[i];
+
+        if (o->buffer != m->buffer || o->buffer != t->out[i].buffer || o->rank != t->out[i].rank ||
+            o->offset == t->out[i].offset)
+            continue;
+        t->out[i] = *o;
+        m->hits++;
+    }
+}
+
 static void mutant_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
                         struct task *t)
 {
     struct mutant *m = p->state;
+    struct task other;
 
     program_task(&m->inner, rank, queue, index, t);
     if (queue != m->queue)
         return;
+    if ((m->mutation == EARLY_SIGNAL || m->mutation == SWAP_TARGETS) &&
+        neighbour(m, rank, queue, index, t, &other)) {
+        if (m->mutation == EARLY_SIGNAL)
+            swap_signals(m, t, &other);
+        else
+            swap_targets(m, t, &other);
+        return;
+    }
     if (m->mutation == DROP_WAIT || m->mutation == HALVE_WAIT || m->mutation == EARLY_REUSE)
         mutate_waits(m, t);
     else if (m->mutation == DROP_SIGNAL)

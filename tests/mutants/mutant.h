@@ -16,9 +16,11 @@ enum mutation {
     DROP_SIGNAL,  /* all signals to one flag group by tasks of one queue */
     HALVE_WAIT,   /* half of a wait for several flags */
     EARLY_REUSE,  /* credits one epoch too old: a buffer is written while the last epoch still reads it */
+    EARLY_SIGNAL, /* of two puts, each raises the other's flag: before that one's data have arrived */
     SHALLOW,      /* a buffer with one copy less than its credits assume */
     SHIFT_SOURCE, /* sources one row off */
     SHIFT_TARGET, /* targets one row off */
+    SWAP_TARGETS, /* neighbours in a queue store where the other should */
     MUTATIONS, /* how many there are */
 };
 
