@@ -10,7 +10,7 @@
 int harness_stride(void)
 {
 #if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
-    return getenv("MKERNEL_TEST_ALL") ? 1 : 11;
+    return getenv("MKERNEL_TEST_ALL") ? 1 : 23;
 #else
     return 1;
 #endif

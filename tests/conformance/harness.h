@@ -20,7 +20,7 @@ struct trial {
  * (tests/device). */
 bool harness_can_run(const struct backend *b);
 
-/* A sanitizer takes many times as long: there every eleventh combination runs, unless MKERNEL_TEST_ALL is set.  The
+/* A sanitizer takes many times as long: there every 23rd combination runs, unless MKERNEL_TEST_ALL is set.  The
  * number of worlds and shapes is no multiple of it, so every variant still meets every one of them. */
 int harness_stride(void);
 
