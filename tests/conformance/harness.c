@@ -16,6 +16,14 @@ int harness_stride(void)
 #endif
 }
 
+int harness_digit(int *i, int radix)
+{
+    int digit = *i % radix;
+
+    *i /= radix;
+    return digit;
+}
+
 bool harness_can_run(const struct backend *b)
 {
     static const struct backend *told;

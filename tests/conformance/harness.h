@@ -24,6 +24,9 @@ bool harness_can_run(const struct backend *b);
  * number of worlds and shapes is no multiple of it, so every variant still meets every one of them. */
 int harness_stride(void);
 
+/* Takes the lowest digit off *i, a number of mixed radix: how loops over combinations are numbered. */
+int harness_digit(int *i, int radix);
+
 /* The machine of all trials. */
 const struct machine *harness_machine(void);
 

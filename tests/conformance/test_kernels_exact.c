@@ -140,21 +140,12 @@ static void run_exactly(const struct backend *b, const struct variant *v, enum f
     free(r);
 }
 
-/* A mixed-radix digit of *i. */
-static int take(int *i, int radix)
-{
-    int digit = *i % radix;
-
-    *i /= radix;
-    return digit;
-}
-
 START_TEST(kernel_is_exact)
 {
     int i = _i * harness_stride();
-    int number = take(&i, SETUP_COUNT);
-    enum form form = take(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
-    const struct variant *variant = &variants[take(&i, COUNT(variants))];
+    int number = harness_digit(&i, SETUP_COUNT);
+    enum form form = harness_digit(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
+    const struct variant *variant = &variants[harness_digit(&i, COUNT(variants))];
 
     struct setup setup = setup_of(number, kernel_named(variant->kernel));
 

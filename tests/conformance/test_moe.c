@@ -79,21 +79,12 @@ static int backend_count(void)
     return count;
 }
 
-/* A mixed-radix digit of *i. */
-static int take(int *i, int radix)
-{
-    int digit = *i % radix;
-
-    *i /= radix;
-    return digit;
-}
-
 START_TEST(routings_are_exact)
 {
     int i = _i * harness_stride();
-    int seed = take(&i, COUNT(seeds)), w = take(&i, COUNT(worlds)), p = take(&i, COUNT(problems));
-    int text = take(&i, COUNT(params));
-    enum form form = take(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
+    int seed = harness_digit(&i, COUNT(seeds)), w = harness_digit(&i, COUNT(worlds)), p = harness_digit(&i, COUNT(problems));
+    int text = harness_digit(&i, COUNT(params));
+    enum form form = harness_digit(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
     struct moe_problem moe = problems[p];
     struct outcome *o;
 

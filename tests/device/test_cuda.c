@@ -229,15 +229,6 @@ static void run_exactly(const struct variant *v, enum form form, struct world wo
     free(r);
 }
 
-/* A mixed-radix digit of *i. */
-static int take(int *i, int radix)
-{
-    int digit = *i % radix;
-
-    *i /= radix;
-    return digit;
-}
-
 /* Of all combinations every seventh: no number of choices is a multiple of it, so every pair still
  * meets. */
 static int stride(void)
@@ -248,10 +239,10 @@ static int stride(void)
 START_TEST(kernel_is_exact)
 {
     int i = _i * stride();
-    struct world world = worlds[take(&i, COUNT(worlds))];
-    struct problem shape = shapes[take(&i, COUNT(shapes))];
-    enum form form = take(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
-    const char *options = runs[take(&i, COUNT(runs))];
+    struct world world = worlds[harness_digit(&i, COUNT(worlds))];
+    struct problem shape = shapes[harness_digit(&i, COUNT(shapes))];
+    enum form form = harness_digit(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
+    const char *options = runs[harness_digit(&i, COUNT(runs))];
 
     if (getenv("MKERNEL_TEST_SHOW"))
         fprintf(stderr, "%ld %s %s, %u x %u, m %llu, %s\n", (long)clock() * 1000 / CLOCKS_PER_SEC,

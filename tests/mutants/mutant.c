@@ -174,10 +174,7 @@ static uint64_t mutant_queue_length(const struct program *p, uint32_t rank, uint
 
 static uint64_t mutant_flag_total(const struct program *p, uint32_t rank, uint32_t flag)
 {
-    struct mutant *m = p->state;
-    uint64_t total = program_flag_total(&m->inner, rank, flag);
-
-    return total;
+    return program_flag_total(&((struct mutant *)p->state)->inner, rank, flag);
 }
 
 static uint32_t mutant_io(const struct program *p, uint32_t rank, struct io_slice out[PROGRAM_IO_MAX])
