@@ -11,6 +11,7 @@
 #include "core/option.h"
 #include "core/program.h"
 #include "core/status.h"
+#include "core/trace.h"
 #include "core/world.h"
 
 enum timing_mode {
@@ -37,6 +38,7 @@ struct job {
     uint64_t              memory_limit_bytes; /* 0: none */
     /* NULL: never.  Once set, the run ends soon with ST_INTERRUPTED and says in its report where it stood. */
     const volatile sig_atomic_t *interrupted;
+    struct trace         *trace; /* where the backend reports what happened when; NULL: nobody asks */
 };
 
 /* A baseline is timed for the same problem, without a program. */
@@ -82,6 +84,7 @@ struct run_result {
     struct crew_result crews[RESULT_CREWS_MAX];
     char               causes[RESULT_CAUSES_MAX][24]; /* flag groups first, then "nic queue", "store" */
     struct link_result links[RESULT_LINKS_MAX];
+    struct trace_result trace;        /* of the job's trace; filled by core/run.c */
     double             cpu_seconds; /* filled by core/run.c from the child's rusage */
     uint64_t           peak_bytes;
 };
