@@ -49,6 +49,10 @@ enum baseline { BASELINE_NCCL, BASELINE_STREAMS };
 #define RESULT_CAUSES_MAX  (PROGRAM_FLAG_GROUPS_MAX + 2)
 #define RESULT_LINKS_MAX   4
 
+/* Causes that are no flag; every backend calls them so. */
+#define BACKEND_CAUSE_PUTS  "nic queue" /* no place for another put */
+#define BACKEND_CAUSE_STORE "store"     /* the stores of the task before are still on their way */
+
 /* Worker time, summed over ranks, workers and counted epochs.  busy + waiting + idle is all of it. */
 struct crew_result {
     char     name[24];

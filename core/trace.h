@@ -67,6 +67,7 @@ struct trace_ops {
     void (*wait)(struct trace *t, const struct trace_wait *x);
     void (*flight)(struct trace *t, const struct trace_flight *x);
     void (*use)(struct trace *t, const struct trace_use *x);
+    void (*lost)(struct trace *t, uint64_t events);
 };
 
 /* The head of every sink. */
@@ -98,6 +99,12 @@ static inline void trace_flight_add(struct trace *t, const struct trace_flight *
 static inline void trace_use_add(struct trace *t, const struct trace_use *x)
 {
     t->ops->use(t, x);
+}
+
+/* Events that the backend had no room for. */
+static inline void trace_lost_add(struct trace *t, uint64_t events)
+{
+    t->ops->lost(t, events);
 }
 
 /* ---- kinds of sinks ---- */

@@ -287,8 +287,13 @@ static void use(struct trace *t, const struct trace_use *x)
         trace_bins_add(&c->bins, chrome_series(c, x->rank) + x->link, (double)x->bytes, x->begin_ps, x->end_ps);
 }
 
+static void lost(struct trace *t, uint64_t events)
+{
+    ((struct chrome *)t)->dropped += events;
+}
+
 static const struct trace_ops chrome_ops = {
-    .begin = begin, .task = task, .wait = wait, .flight = flight, .use = use,
+    .begin = begin, .task = task, .wait = wait, .flight = flight, .use = use, .lost = lost,
 };
 
 static enum status chrome_open(const struct job *job, const char *backend, const char *path, uint64_t limit_bytes,

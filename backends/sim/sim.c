@@ -254,6 +254,7 @@ static void sim_run(struct sim *s)
 {
     epoch_start(s);
     engine_run(s->engine);
+    tracing_close(s);
     if (!s->failed && !epoch_all_done(s))
         hang_describe(s, ST_HANG, "no progress: every worker waits and nothing is in flight");
     data_verdict(s);

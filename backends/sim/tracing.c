@@ -97,3 +97,12 @@ void tracing_landed(struct sim *s, const struct flight *f)
                               .end_ps = sim_now(s)};
     trace_flight_add(s->job->trace, &x);
 }
+
+void tracing_close(struct sim *s)
+{
+    uint64_t count = (uint64_t)s->rank_count * s->workers_per_rank;
+
+    for (uint64_t i = 0; s->job->trace && i < count; i++)
+        if (s->workers[i].blocked)
+            tracing_wait(s, &s->workers[i], NULL);
+}

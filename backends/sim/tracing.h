@@ -20,4 +20,7 @@ void tracing_wait(struct sim *s, const struct worker *w, const struct signal_ori
 
 void tracing_landed(struct sim *s, const struct flight *f);
 
+/* The run is over: who still waits has waited until now. */
+void tracing_close(struct sim *s);
+
 #endif

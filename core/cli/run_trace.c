@@ -53,6 +53,7 @@ enum status run_trace_plan(struct run_plan *plan, const struct trace_format *for
             return ST_INPUT;
         }
         plan->points[i].trace = &requests[i];
+        plan->points[i].memory_bytes += limit_bytes; /* what is on its way to the file */
     }
     return ST_OK;
 }
