@@ -11,6 +11,7 @@
 #include "core/option.h"
 #include "core/program.h"
 #include "core/status.h"
+#include "core/trace.h"
 #include "core/world.h"
 
 enum timing_mode {
@@ -37,6 +38,7 @@ struct job {
     uint64_t              memory_limit_bytes; /* 0: none */
     /* NULL: never.  Once set, the run ends soon with ST_INTERRUPTED and says in its report where it stood. */
     const volatile sig_atomic_t *interrupted;
+    struct trace         *trace; /* where the backend reports what happened when; NULL: nobody asks */
 };
 
 /* A baseline is timed for the same problem, without a program. */
@@ -46,6 +48,10 @@ enum baseline { BASELINE_NCCL, BASELINE_STREAMS };
 #define RESULT_CREWS_MAX   PROGRAM_CREWS_MAX
 #define RESULT_CAUSES_MAX  (PROGRAM_FLAG_GROUPS_MAX + 2)
 #define RESULT_LINKS_MAX   4
+
+/* Causes that are no flag; every backend calls them so. */
+#define BACKEND_CAUSE_PUTS  "nic queue" /* no place for another put */
+#define BACKEND_CAUSE_STORE "store"     /* the stores of the task before are still on their way */
 
 /* Worker time, summed over ranks, workers and counted epochs.  busy + waiting + idle is all of it. */
 struct crew_result {
@@ -82,6 +88,7 @@ struct run_result {
     struct crew_result crews[RESULT_CREWS_MAX];
     char               causes[RESULT_CAUSES_MAX][24]; /* flag groups first, then "nic queue", "store" */
     struct link_result links[RESULT_LINKS_MAX];
+    struct trace_result trace;        /* of the job's trace; filled by core/run.c */
     double             cpu_seconds; /* filled by core/run.c from the child's rusage */
     uint64_t           peak_bytes;
 };

@@ -13,6 +13,13 @@
 /* Nor are those in which tasks that read rows by index could be guarded by more flags than this, all together. */
 #define PLAN_PROVE_GUARDS_MAX 2000000
 
+/* A file that tells what happened in a run (core/trace.h). */
+struct trace_request {
+    const struct trace_format *format;
+    char                       path[TRACE_PATH_BYTES];
+    uint64_t                   limit_bytes;
+};
+
 /* One run of a backend. */
 struct run_unit {
     const struct point   *point;
@@ -23,6 +30,7 @@ struct run_unit {
     bool                  data;
     uint64_t              tasks;        /* of the program, one epoch, all ranks */
     uint64_t              memory_bytes; /* estimate */
+    const struct trace_request *trace;  /* NULL: none */
     struct run_result    *result;       /* NULL: has not run */
 
     const struct run_unit *proof;        /* of a point's program; NULL: there is none, because ... */

@@ -335,6 +335,8 @@ char *record_point(const struct scenario *s, const struct compare *c, uint64_t i
     set_times(o, c, index);
     set_outcome(o, u->result);
     set_traffic(o, u);
+    if (u->result->trace.path[0])
+        set_text(o, "trace", u->result->trace.path);
     set(o, "crews", crew_objects(u->result));
     set(o, "links", link_objects(u->result));
     return finish(o);

@@ -39,6 +39,23 @@ struct pool {
     struct slot              slots[JOBS_MAX];
 };
 
+/* A run that failed leaves its trace all the same: it shows how far it came. */
+static void run_traced(const struct run_unit *u, struct job *job, struct run_result *r)
+{
+    const struct trace_request *q = u->trace;
+    struct trace_result         written = {0};
+    enum status                 st;
+
+    r->status = q->format->open(job, u->backend->name, q->path, q->limit_bytes, &job->trace);
+    if (r->status < 0)
+        return;
+    r->status = u->backend->run(job, r);
+    st = q->format->close(job->trace, true, &written);
+    r->trace = written;
+    if (r->status >= 0 && st < 0)
+        r->status = st;
+}
+
 static void run_in_child(void *arg, struct run_result *r)
 {
     const struct run_unit *u = arg;
@@ -55,7 +72,9 @@ static void run_in_child(void *arg, struct run_result *r)
     r->status = run_unit_emit(u, &program, &c); /* planning has seen it succeed */
     job.program = &program;
     job.interrupted = child_interrupt();
-    if (r->status >= 0)
+    if (r->status >= 0 && u->trace)
+        run_traced(u, &job, r);
+    else if (r->status >= 0)
         r->status = u->backend->run(&job, r);
     program_fini(&program);
 }

@@ -1,83 +1,15 @@
 #include "core/yaml_file.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "core/file.h"
 #include "core/log.h"
 #include "core/place.h"
 #include "core/yaml.h"
 
-static enum status refuse_file(const char *path, const char *why)
-{
-    log_error("%s: %s; expected a YAML file of at most 1 MiB", path, why);
-    return ST_INPUT;
-}
-
-static const char *wrong_kind(mode_t mode)
-{
-    if (S_ISDIR(mode))
-        return "is a folder";
-    return S_ISREG(mode) ? NULL : "is a device, pipe or socket";
-}
-
-/* Up to `capacity` bytes; a file that grows meanwhile is cut there and refused by the caller. */
-static ssize_t read_all(int fd, char *text, size_t capacity)
-{
-    size_t used = 0;
-
-    while (used < capacity) {
-        ssize_t got = read(fd, text + used, capacity - used);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -1;
-        if (got == 0)
-            break;
-        used += (size_t)got;
-    }
-    return (ssize_t)used;
-}
-
-static enum status read_open_file(const char *path, int fd, char **text_out, size_t *bytes_out)
-{
-    struct stat info;
-    ssize_t got;
-    char *text;
-
-    if (fstat(fd, &info) != 0)
-        return refuse_file(path, strerror(errno));
-    if (wrong_kind(info.st_mode))
-        return refuse_file(path, wrong_kind(info.st_mode));
-    if (info.st_size > YAML_FILE_BYTES_MAX)
-        return refuse_file(path, "is too large");
-    text = malloc(YAML_FILE_BYTES_MAX + 1);
-    if (!text)
-        return ST_MEMORY;
-    got = read_all(fd, text, YAML_FILE_BYTES_MAX + 1);
-    if (got < 0 || got > (ssize_t)YAML_FILE_BYTES_MAX) {
-        free(text);
-        return refuse_file(path, got < 0 ? strerror(errno) : "is too large");
-    }
-    *text_out = text;
-    *bytes_out = (size_t)got;
-    return ST_OK;
-}
-
 enum status yaml_read_file(const char *path, char **text_out, size_t *text_bytes_out)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block us */
-    enum status st;
-
-    if (fd < 0)
-        return refuse_file(path, strerror(errno));
-    st = read_open_file(path, fd, text_out, text_bytes_out);
-    close(fd);
-    return st;
+    return file_read(path, "a YAML file of at most 1 MiB", YAML_FILE_BYTES_MAX, text_out, text_bytes_out);
 }
 
 /* Length of the UTF-8 sequence at `s`, 0: broken, overlong or a surrogate. */

@@ -34,6 +34,15 @@ struct record {
 
 #define NO_RECORD UINT32_MAX
 
+/* Beside a flow that somebody watches. */
+struct watched {
+    engine_fn *fn;
+    void *arg;
+    uint64_t a, b;
+    struct engine_use use;
+    uint32_t next_free;
+};
+
 struct port_state {
     double rate;
     uint64_t latency_ps;
@@ -54,6 +63,10 @@ struct engine {
     struct engine_group *groups;
     uint32_t group_count;
     struct network *network;
+    engine_watch_fn *watch; /* NULL: nobody watches */
+    void *watch_arg;
+    struct watched *watched;
+    uint32_t watched_capacity, first_free_watched;
     char model[64];
 };
 
@@ -232,11 +245,62 @@ static uint64_t alone_ps(const struct engine *e, uint32_t src, uint32_t dst, uin
     return network_round_ps((double)bytes * 1e12 / rate);
 }
 
+/* ---- watching ---- */
+
+void engine_watch(struct engine *e, engine_watch_fn *fn, void *arg)
+{
+    e->watch = fn;
+    e->watch_arg = arg;
+    e->first_free_watched = NO_RECORD;
+}
+
+static void watched_grow(struct engine *e)
+{
+    uint32_t first = e->watched_capacity;
+
+    e->watched_capacity = first > 0 ? 2 * first : 256;
+    e->watched = realloc(e->watched, e->watched_capacity * sizeof(e->watched[0]));
+    assert(e->watched != NULL);
+    for (uint32_t i = first; i < e->watched_capacity; i++)
+        e->watched[i].next_free = i + 1 < e->watched_capacity ? i + 1 : NO_RECORD;
+    e->first_free_watched = first;
+}
+
+static void watched_arrived(void *arg, uint64_t index, uint64_t unused)
+{
+    struct engine *e = arg;
+    struct watched w = e->watched[index];
+
+    (void)unused;
+    e->watched[index].next_free = e->first_free_watched;
+    e->first_free_watched = (uint32_t)index;
+    e->watch(e->watch_arg, &w.use);
+    w.fn(w.arg, w.a, w.b);
+}
+
+/* The flow's own callback is put aside for watched_arrived(). */
+static uint32_t watched_new(struct engine *e, const struct watched *w)
+{
+    if (e->first_free_watched == NO_RECORD)
+        watched_grow(e);
+    uint32_t index = e->first_free_watched;
+    e->first_free_watched = e->watched[index].next_free;
+    e->watched[index] = *w;
+    return index;
+}
+
 void engine_flow(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound,
                  engine_fn *fn, void *arg, uint64_t a, uint64_t b)
 {
     assert((src < e->port_count || src == ENGINE_NO_PORT) && src != dst);
     assert(dst == ENGINE_NO_PORT || dst < e->port_count + e->group_count);
+    if (e->watch != NULL) {
+        struct watched w = {fn, arg, a, b, {src, dst, bytes, e->now_ps}, 0};
+
+        a = watched_new(e, &w);
+        fn = watched_arrived;
+        arg = e;
+    }
     uint32_t index = record_new(e, fn, arg, a, b);
     struct record *r = &e->records[index];
 
@@ -268,6 +332,12 @@ uint32_t engine_group_port(const struct engine *e, uint32_t group)
 {
     assert(group < e->group_count);
     return e->port_count + group;
+}
+
+struct engine_group engine_group_of(const struct engine *e, uint32_t dst)
+{
+    assert(dst >= e->port_count && dst < e->port_count + e->group_count);
+    return e->groups[dst - e->port_count];
 }
 
 void engine_run(struct engine *e)
@@ -316,6 +386,7 @@ void engine_destroy(struct engine *e)
         network_destroy(e->network);
     event_heap_fini(&e->heap);
     free(e->records);
+    free(e->watched);
     free(e->ports);
     free(e->groups);
     free(e);

@@ -71,10 +71,22 @@ void engine_after(struct engine *e, uint64_t delay_ps, engine_fn *fn, void *arg,
 void engine_flow(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound,
                  engine_fn *fn, void *arg, uint64_t a, uint64_t b);
 
+/* A flow that has arrived.  src and dst as engine_flow() was told. */
+struct engine_use {
+    uint32_t src, dst;
+    uint64_t bytes, begin_ps;
+};
+
+typedef void engine_watch_fn(void *arg, const struct engine_use *use);
+
+/* Has fn called for every flow started from now on, when it arrives, before its own fn. */
+void engine_watch(struct engine *e, engine_watch_fn *fn, void *arg);
+
 void engine_count_out(struct engine *e, uint32_t port, uint64_t bytes);
 
-/* A group as the destination of a flow. */
+/* A group as the destination of a flow, and the group that such a destination is. */
 uint32_t engine_group_port(const struct engine *e, uint32_t group);
+struct engine_group engine_group_of(const struct engine *e, uint32_t dst);
 
 /* Runs until nothing is left to happen.  Once per engine. */
 void engine_run(struct engine *e);

@@ -1,6 +1,7 @@
 #include "sim/fabric.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,6 +16,8 @@ struct fabric {
     uint32_t nvlink_count, nic_count; /* ports */
     struct nic_set nics;
     uint32_t *next_nic; /* by rank: which of its NICs is next */
+    fabric_watch_fn *watch;
+    void *watch_arg;
 };
 
 static uint32_t nics_per_gpu(const struct fabric *f)
@@ -128,6 +131,39 @@ void fabric_put(struct fabric *f, uint32_t src, uint32_t dst, uint64_t bytes, en
     f->next_nic[src] = (nic + 1) % nics_per_gpu(f);
     nic_send(&f->nics, src * nics_per_gpu(f) + nic, dst * nics_per_gpu(f) + nic, bytes, fn, arg, a,
              b);
+}
+
+static void port_used(const struct fabric *f, const struct engine_use *use, uint32_t port, bool in)
+{
+    bool nic = port >= f->nvlink_count;
+    struct fabric_use x = {
+        .link = (enum fabric_link)((nic ? FABRIC_NIC_OUT : FABRIC_NVLINK_OUT) + in),
+        .rank = nic ? (port - f->nvlink_count) / nics_per_gpu(f) : port,
+        .bytes = use->bytes,
+        .begin_ps = use->begin_ps,
+    };
+
+    f->watch(f->watch_arg, &x);
+}
+
+static void flow_used(void *arg, const struct engine_use *use)
+{
+    const struct fabric *f = arg;
+    struct engine_group in = {use->dst, 1};
+
+    if (use->src != ENGINE_NO_PORT)
+        port_used(f, use, use->src, false);
+    if (use->dst >= f->nvlink_count + f->nic_count)
+        in = engine_group_of(f->engine, use->dst);
+    for (uint32_t i = 0; i < in.port_count; i++)
+        port_used(f, use, in.first_port + i, true);
+}
+
+void fabric_watch(struct fabric *f, fabric_watch_fn *fn, void *arg)
+{
+    f->watch = fn;
+    f->watch_arg = arg;
+    engine_watch(f->engine, flow_used, f);
 }
 
 typedef uint64_t port_bytes_fn(const struct engine *e, uint32_t port);

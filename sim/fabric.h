@@ -49,6 +49,21 @@ void fabric_gather(struct fabric *f, uint32_t dst, const uint64_t *bytes_from, d
 void fabric_put(struct fabric *f, uint32_t src, uint32_t dst, uint64_t bytes, engine_fn *fn,
                 void *arg, uint64_t a, uint64_t b);
 
+enum fabric_link { FABRIC_NVLINK_OUT, FABRIC_NVLINK_IN, FABRIC_NIC_OUT, FABRIC_NIC_IN };
+
+/* Bytes that have passed a rank's link by now. */
+struct fabric_use {
+    enum fabric_link link;
+    uint32_t         rank;
+    uint64_t         bytes, begin_ps;
+};
+
+typedef void fabric_watch_fn(void *arg, const struct fabric_use *use);
+
+/* Has fn called for every link that a flow has passed, when the flow ends.  What fabric_gather() reads shows at
+ * the reader's link alone. */
+void fabric_watch(struct fabric *f, fabric_watch_fn *fn, void *arg);
+
 /* Use of each class of links up to now.  Returns how many rows it wrote. */
 uint32_t fabric_links(const struct fabric *f, struct link_result out[RESULT_LINKS_MAX]);
 

@@ -125,7 +125,7 @@ static void fill_crews(const struct fleet *f, struct run_result *r)
 
     for (uint32_t i = 0; i < p->flag_group_count; i++)
         snprintf(r->causes[i], sizeof r->causes[i], "%s", p->flag_groups[i].name);
-    snprintf(r->causes[p->flag_group_count], sizeof r->causes[0], "fifo");
+    snprintf(r->causes[p->flag_group_count], sizeof r->causes[0], BACKEND_CAUSE_PUTS);
     r->cause_count = p->flag_group_count + 1;
     r->crew_count = p->crew_count;
     for (uint32_t c = 0; c < p->crew_count; c++) {
@@ -222,6 +222,7 @@ static enum status cpu_run(const struct job *job, struct run_result *r)
         return refuse_memory(job, needed, r);
     if (fleet_create(job, &f)) {
         run_threads(&f);
+        fleet_log_tell(&f);
         fill_result(&f, r);
     } else {
         refuse_memory(job, needed, r);

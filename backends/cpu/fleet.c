@@ -88,6 +88,15 @@ static void *allocate_aligned(uint64_t bytes, uint64_t align)
     return p ? memset(p, 0, size) : NULL;
 }
 
+#define LOG_BYTES (32u << 20) /* of all threads */
+
+static uint64_t log_limit(const struct fleet *f)
+{
+    uint64_t threads = (uint64_t)f->worker_count + f->rank_count;
+
+    return f->job->trace ? max_u64(LOG_BYTES / sizeof(struct log_entry) / threads, 16) : 0;
+}
+
 static bool rank_create(struct fleet *f, uint32_t index)
 {
     struct rank *r = &f->ranks[index];
@@ -95,6 +104,7 @@ static bool rank_create(struct fleet *f, uint32_t index)
 
     r->fleet = f;
     r->index = index;
+    r->fifo.log.limit = log_limit(f);
     r->window = allocate_aligned(program_window_bytes(f->program), WINDOW_ALIGN_BYTES);
     r->flags = allocate_aligned(flags * sizeof *r->flags, sizeof *r->flags);
     if (f->program->world.nodes > 1) {
@@ -122,6 +132,8 @@ static void workers_create(struct fleet *f)
                 w->fleet = f;
                 w->rank = &f->ranks[rank];
                 w->crew = crew;
+                w->place = i;
+                w->log.limit = log_limit(f);
                 w->at.step = NO_STEP;
                 atomic_init(&w->blocked_flag, NO_FLAG);
             }
@@ -161,7 +173,10 @@ void fleet_destroy(struct fleet *f)
         free(f->ranks[i].window);
         free(f->ranks[i].flags);
         free(f->ranks[i].fifo.slots);
+        fleet_log_fini(&f->ranks[i].fifo.log);
     }
+    for (uint32_t i = 0; f->workers && i < f->worker_count; i++)
+        fleet_log_fini(&f->workers[i].log);
     free(f->ranks);
     free(f->workers);
     free(f->windows);

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "backends/cpu/bell.h"
+#include "backends/cpu/fleet_log.h"
 #include "backends/ops/tile_ops.h"
 #include "core/backend.h"
 #include "core/check.h"
@@ -52,7 +53,7 @@ struct position {
 struct worker {
     struct fleet   *fleet;
     struct rank    *rank;
-    uint32_t        crew;
+    uint32_t        crew, place; /* place: in the crew */
     pthread_t       thread;
     struct scratch *scratch;
     struct position at;
@@ -65,6 +66,9 @@ struct worker {
     uint64_t tasks, puts;
     uint64_t paused_ns; /* in waits of tasks, this epoch */
     uint64_t busy_ns, idle_ns, waiting_ns[RESULT_CAUSES_MAX]; /* counted epochs */
+
+    struct fleet_log log;
+    bool             begun; /* the task's entry waits are met */
 };
 
 struct command;
@@ -76,6 +80,7 @@ struct fifo {
     _Atomic uint32_t closed;
     pthread_t        thread;
     bool             started;
+    struct fleet_log log; /* the proxy's */
 };
 
 /* Times are kept for the epochs that can become samples. */
@@ -138,8 +143,10 @@ void     fleet_destroy(struct fleet *f);
 
 /* ---- fleet_flags.c ---- */
 
-void fleet_signal(struct fleet *f, uint32_t rank, uint32_t flag, uint64_t add);
-void fleet_signal_task(struct fleet *f, uint32_t rank, const struct task *t);
+uint64_t fleet_signal(struct fleet *f, uint32_t rank, uint32_t flag, uint64_t add); /* what it left there */
+/* `by`: who signals and since when its worker has done its part, for `log`. */
+void fleet_signal_task(struct fleet *f, uint32_t rank, const struct task *t, struct fleet_log *log,
+                       const struct log_entry *by);
 bool fleet_flag_reached(const struct rank *r, uint32_t flag, uint64_t target);
 void fleet_stop(struct fleet *f, enum stop why); /* the first one counts */
 bool fleet_stopped(const struct fleet *f);
@@ -150,12 +157,13 @@ uint64_t clock_now_ns(void);
 /* ---- fleet_worker.c, fleet_epoch.c, fleet_fifo.c, fleet_watch.c, fleet_hang.c ---- */
 
 void *worker_main(void *worker);
+void  worker_log_wait(struct worker *w, uint32_t flag, uint64_t target, uint64_t since_ns); /* until now */
 
 uint32_t own_flag(const struct fleet *f, enum own_flag flag);
 bool     epoch_turn(struct worker *w, uint64_t epoch); /* all of this rank's workers have arrived */
 
 uint64_t fifo_bytes(uint64_t capacity);
-bool     fifo_push(struct worker *w, const struct task *t, uint64_t epoch);
+bool     fifo_push(struct worker *w, const struct task *t, const struct log_entry *by);
 void    *fifo_main(void *rank);
 void     fifo_close(struct fifo *f); /* what was pushed is still delivered */
 

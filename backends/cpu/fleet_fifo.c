@@ -9,7 +9,7 @@ enum slot_state { SLOT_EMPTY, SLOT_CLAIMED, SLOT_FILLED };
 
 struct command {
     _Atomic uint32_t state;
-    uint64_t epoch;
+    struct log_entry by; /* handed over at end_ns */
     struct task task;
 };
 
@@ -30,9 +30,10 @@ static struct command *claim(struct fifo *f)
     return NULL;
 }
 
-bool fifo_push(struct worker *w, const struct task *t, uint64_t epoch)
+bool fifo_push(struct worker *w, const struct task *t, const struct log_entry *by)
 {
     struct fifo *f = &w->rank->fifo;
+    uint64_t since_ns = 0; /* that the worker has had to wait; 0: it has not */
     struct command *c;
 
     assert(f->slots); /* a put needs a second node */
@@ -44,9 +45,13 @@ bool fifo_push(struct worker *w, const struct task *t, uint64_t epoch)
             break;
         if (fleet_stopped(w->fleet))
             return false;
+        since_ns = since_ns ? since_ns : clock_now_ns();
         bell_sleep(&f->emptied, seen, BELL_SLEEP_NS);
     }
-    c->epoch = epoch;
+    if (since_ns)
+        worker_log_wait(w, NO_FLAG, 0, since_ns);
+    c->by = *by;
+    c->by.end_ns = clock_now_ns();
     c->task = *t;
     atomic_fetch_add_explicit(&w->fleet->active, 1, memory_order_relaxed);
     atomic_store_explicit(&c->state, SLOT_FILLED, memory_order_release);
@@ -60,8 +65,14 @@ static void deliver(struct rank *r, struct command *c)
 {
     struct fleet *fleet = r->fleet;
 
-    tile_move(NULL, &fleet->memory, r->index, c->epoch, &c->task);
-    fleet_signal_task(fleet, r->index, &c->task);
+    struct log_entry flight = c->by;
+
+    tile_move(NULL, &fleet->memory, r->index, c->by.at.epoch, &c->task);
+    flight.kind = LOG_FLIGHT;
+    flight.begin_ns = c->by.end_ns;
+    flight.end_ns = clock_now_ns();
+    fleet_log_add(&r->fifo.log, &flight);
+    fleet_signal_task(fleet, r->index, &c->task, &r->fifo.log, &c->by);
     atomic_store_explicit(&c->state, SLOT_EMPTY, memory_order_release);
     atomic_fetch_sub_explicit(&fleet->active, 1, memory_order_relaxed);
     bell_ring(&r->fifo.emptied);

@@ -15,22 +15,30 @@ uint64_t clock_now_ns(void)
 
 /* ---- signals ---- */
 
-void fleet_signal(struct fleet *f, uint32_t rank, uint32_t flag, uint64_t add)
+uint64_t fleet_signal(struct fleet *f, uint32_t rank, uint32_t flag, uint64_t add)
 {
     struct rank *r = &f->ranks[rank];
+    uint64_t before = atomic_fetch_add_explicit(&r->flags[flag].value, add, memory_order_release);
 
-    atomic_fetch_add_explicit(&r->flags[flag].value, add, memory_order_release);
     atomic_fetch_add_explicit(&r->signals.value, 1, memory_order_relaxed);
     bell_ring(&r->bell);
+    return before + add;
 }
 
-void fleet_signal_task(struct fleet *f, uint32_t rank, const struct task *t)
+void fleet_signal_task(struct fleet *f, uint32_t rank, const struct task *t, struct fleet_log *log,
+                       const struct log_entry *by)
 {
+    struct log_entry e = *by;
+
+    e.kind = LOG_SIGNAL;
     for (uint32_t i = 0; i < t->signal_count; i++) {
         uint32_t first, count = program_target_ranks(f->program, rank, t->signals[i].rank, &first);
 
-        for (uint32_t j = 0; j < count; j++)
-            fleet_signal(f, first + j, t->signals[i].flag, t->signals[i].add);
+        e.flag = t->signals[i].flag;
+        for (e.rank = first; e.rank < first + count; e.rank++) {
+            e.value = fleet_signal(f, e.rank, e.flag, t->signals[i].add);
+            fleet_log_add(log, &e);
+        }
     }
 }
 

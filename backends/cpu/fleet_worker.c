@@ -4,6 +4,28 @@
 #include "backends/ops/route.h"
 #include "core/route.h"
 
+/* ---- what the log says ---- */
+
+static struct log_entry entry_of(const struct worker *w, enum log_kind kind, uint64_t begin_ns)
+{
+    return (struct log_entry){.kind = kind,
+                              .lane = {w->rank->index, w->crew, w->place},
+                              .at = {w->at.queue, w->at.op, w->at.index, w->at.epoch},
+                              .begin_ns = begin_ns,
+                              .end_ns = clock_now_ns(),
+                              .rank = w->rank->index,
+                              .inside = w->begun};
+}
+
+void worker_log_wait(struct worker *w, uint32_t flag, uint64_t target, uint64_t since_ns)
+{
+    struct log_entry e = entry_of(w, LOG_WAIT, since_ns);
+
+    e.flag = flag;
+    e.value = target;
+    fleet_log_add(&w->log, &e);
+}
+
 /* ---- waits ---- */
 
 static uint32_t cause_of(const struct program *p, uint32_t flag)
@@ -33,6 +55,7 @@ static bool await_flag(struct worker *w, uint32_t flag, uint64_t target)
     if (!worker_await(w, flag, target))
         return false;
     account_wait(w, cause_of(w->fleet->program, flag), since_ns);
+    worker_log_wait(w, flag, target, since_ns);
     return true;
 }
 
@@ -77,15 +100,26 @@ static bool compute_steps(struct worker *w, const struct task *t)
     return true;
 }
 
-static bool hand_over(struct worker *w, const struct task *t)
+static bool hand_over(struct worker *w, const struct task *t, uint64_t begin_ns)
 {
     uint64_t since_ns = clock_now_ns();
+    struct log_entry e = entry_of(w, LOG_TASK, begin_ns);
 
-    if (!fifo_push(w, t, w->at.epoch))
+    if (!fifo_push(w, t, &e))
         return false;
     account_wait(w, w->fleet->program->flag_group_count, since_ns);
+    e = entry_of(w, LOG_TASK, begin_ns);
+    fleet_log_add(&w->log, &e);
     w->puts++;
     return true;
+}
+
+static void finish_task(struct worker *w, const struct task *t, uint64_t begin_ns)
+{
+    struct log_entry e = entry_of(w, LOG_TASK, begin_ns);
+
+    fleet_log_add(&w->log, &e);
+    fleet_signal_task(w->fleet, w->rank->index, t, &w->log, &e);
 }
 
 /* Row by row, as the index list names them. */
@@ -118,9 +152,13 @@ static bool route_tokens(struct worker *w, const struct task *t)
 static bool run_task(struct worker *w, struct task *t)
 {
     struct fleet *f = w->fleet;
+    uint64_t begin_ns;
 
+    w->begun = false;
     if (!await_phase(w, t, WAIT_ENTRY))
         return false;
+    w->begun = true;
+    begin_ns = clock_now_ns();
     tile_select(&f->memory, w->rank->index, w->at.epoch, t);
     if (!await_indexed(w, t) || (t->op == OP_ROUTE && !route_tokens(w, t)))
         return false;
@@ -130,12 +168,12 @@ static bool run_task(struct worker *w, struct task *t)
         return false;
     w->tasks++;
     if (t->op == OP_PUT)
-        return hand_over(w, t); /* the proxy moves and signals */
+        return hand_over(w, t, begin_ns); /* the proxy moves and signals */
     if (op_walks(t->op))
         tile_finish(w->scratch, &f->memory, w->rank->index, w->at.epoch, t);
     else if (t->op != OP_NOP && t->op != OP_ROUTE)
         tile_move(w->scratch, &f->memory, w->rank->index, w->at.epoch, t);
-    fleet_signal_task(f, w->rank->index, t);
+    finish_task(w, t, begin_ns);
     return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include "backends/sim/jitter.h"
 #include "backends/sim/stats.h"
+#include "backends/sim/tracing.h"
 #include "backends/sim/worker.h"
 
 static uint64_t flag_slot(const struct sim *s, uint32_t rank, uint32_t flag)
@@ -73,12 +74,12 @@ static void wake_late(void *arg, uint64_t index, uint64_t unused)
     struct sim *s = arg;
 
     (void)unused;
-    worker_wake(s, &s->workers[index]);
+    worker_wake(s, &s->workers[index], NULL);
 }
 
-static void signal_seen(void *arg, uint64_t slot, uint64_t add)
+/* `by` NULL: nobody asks. */
+static void raise_flag(struct sim *s, uint64_t slot, uint64_t add, const struct signal_origin *by)
 {
-    struct sim *s = arg;
     uint32_t next;
 
     s->counters[slot] += add;
@@ -91,11 +92,50 @@ static void signal_seen(void *arg, uint64_t slot, uint64_t add)
         if (pause_ps > 0)
             engine_after(s->engine, pause_ps, wake_late, s, worker_index(s, w), 0);
         else
-            worker_wake(s, w);
+            worker_wake(s, w, by);
     }
 }
 
-void flags_signal(struct sim *s, uint32_t rank, const struct task *t)
+static void signal_seen(void *arg, uint64_t slot, uint64_t add)
+{
+    raise_flag(arg, slot, add, NULL);
+}
+
+/* Where a trace is kept a signal remembers whose it is. */
+struct traced_signal {
+    struct signal_origin from;
+    uint64_t             slot, add;
+};
+
+static void traced_signal_seen(void *arg, uint64_t signal, uint64_t unused)
+{
+    struct sim *s = arg;
+    struct traced_signal *g = (struct traced_signal *)(uintptr_t)signal, seen = *g;
+
+    (void)unused;
+    pool_give(&s->signals, g);
+    raise_flag(s, seen.slot, seen.add, &seen.from);
+}
+
+static void send(struct sim *s, uint64_t delay_ps, uint64_t slot, uint64_t add, struct signal_origin from)
+{
+    struct traced_signal *g;
+
+    if (!s->job->trace) {
+        engine_after(s->engine, delay_ps, signal_seen, s, slot, add);
+        return;
+    }
+    g = pool_take(&s->signals);
+    *g = (struct traced_signal){from, slot, add};
+    engine_after(s->engine, delay_ps, traced_signal_seen, s, (uintptr_t)g, 0);
+}
+
+void flags_open(struct sim *s)
+{
+    pool_init(&s->signals, sizeof(struct traced_signal));
+}
+
+void flags_signal(struct sim *s, uint32_t rank, const struct task *t, struct signal_origin from)
 {
     for (uint32_t i = 0; i < t->signal_count; i++) {
         const struct signal *g = &t->signals[i];
@@ -109,8 +149,7 @@ void flags_signal(struct sim *s, uint32_t rank, const struct task *t)
 
             if (t->op == OP_PUT && to == rank)
                 ps += s->machine->nic.latency_ps; /* the acknowledgement's way back */
-            engine_after(s->engine, jitter_spread(s, DELAY_SIGNAL, to, ps), signal_seen, s,
-                         flag_slot(s, to, g->flag), g->add);
+            send(s, jitter_spread(s, DELAY_SIGNAL, to, ps), flag_slot(s, to, g->flag), g->add, from);
         }
     }
 }

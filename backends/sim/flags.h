@@ -3,6 +3,7 @@
 #define BACKENDS_SIM_FLAGS_H
 
 #include "backends/sim/state.h"
+#include "backends/sim/tracing.h"
 
 /* Whether every flag of `w` has reached its value for the worker's epoch.  If not, the worker is
  * blocked on the first that has not; call again, with w->wait_flag as it was left, once it is
@@ -12,7 +13,9 @@ bool flags_met(struct sim *s, struct worker *worker, const struct wait *w);
 /* The same question, without blocking. */
 bool flags_would_meet(const struct sim *s, const struct worker *worker, const struct wait *w);
 
+void flags_open(struct sim *s);
+
 /* Raises what the task of `rank` signals, each after its latency. */
-void flags_signal(struct sim *s, uint32_t rank, const struct task *t);
+void flags_signal(struct sim *s, uint32_t rank, const struct task *t, struct signal_origin from);
 
 #endif

@@ -9,6 +9,7 @@
 #include "backends/sim/flags.h"
 #include "backends/sim/jitter.h"
 #include "backends/sim/stats.h"
+#include "backends/sim/tracing.h"
 #include "backends/sim/transfer.h"
 #include "backends/sim/worker.h"
 
@@ -18,6 +19,7 @@ static struct flight *take(struct sim *s, struct worker *w)
 
     f->id = w->id;
     f->worker = worker_index(s, w);
+    f->left_ps = sim_now(s);
     f->accesses = w->accesses;
     w->accesses = NULL;
     return f;
@@ -31,7 +33,8 @@ static void land(struct sim *s, struct flight *f)
     control_task(s, &f->id, &t);
     control_finish(s, &f->id, &t);
     data_finish(s, &f->id, &t, &f->accesses);
-    flags_signal(s, f->id.rank, &t);
+    tracing_landed(s, f);
+    flags_signal(s, f->id.rank, &t, (struct signal_origin){f->worker, f->left_ps});
 }
 
 static void stores_arrived(void *arg, uint64_t flight, uint64_t unused)
@@ -53,7 +56,7 @@ static void stores_arrived(void *arg, uint64_t flight, uint64_t unused)
     w->storing = false;
     epoch_task_done(s, rank);
     if (w->blocked && w->cause == stats_store_cause(s))
-        worker_wake(s, w);
+        worker_wake(s, w, NULL);
 }
 
 static void store_arrived(void *arg, uint64_t flight, uint64_t started_ps)

@@ -39,7 +39,7 @@ static void free_place(struct sim *s, struct fifo *f)
         return;
     w = &s->workers[f->first_blocked];
     f->first_blocked = w->next_blocked;
-    worker_wake(s, w);
+    worker_wake(s, w, NULL);
 }
 
 static uint32_t put_target(const struct task *t, uint32_t rank)

@@ -8,10 +8,12 @@
 #include "backends/sim/data.h"
 #include "backends/sim/epoch.h"
 #include "backends/sim/fault.h"
+#include "backends/sim/flags.h"
 #include "backends/sim/hang.h"
 #include "backends/sim/jitter.h"
 #include "backends/sim/state.h"
 #include "backends/sim/stats.h"
+#include "backends/sim/tracing.h"
 #include "sim/baseline.h"
 #include "sim/gemm_cost.h"
 #include "sim/library_cost.h"
@@ -213,6 +215,7 @@ static enum status open_tables(struct sim *s)
     for (uint32_t rank = 0; rank < s->rank_count; rank++)
         open_workers(s, rank);
     pool_init(&s->flights, sizeof(struct flight));
+    flags_open(s);
     return ST_OK;
 }
 
@@ -221,6 +224,7 @@ static void sim_close(struct sim *s)
     control_close(s);
     data_close(s);
     pool_fini(&s->flights);
+    pool_fini(&s->signals);
     free(s->ranks);
     free(s->workers);
     free(s->counters);
@@ -240,6 +244,7 @@ static enum status sim_open(struct sim *s)
     s->engine = fabric_engine(s->fabric);
     jitter_open(s, s->job->seed);
     stats_open(s);
+    tracing_open(s);
     if (s->options.data && !data_open(s))
         return refused_memory(s);
     return control_open(s) ? ST_OK : refused_memory(s);
@@ -249,6 +254,7 @@ static void sim_run(struct sim *s)
 {
     epoch_start(s);
     engine_run(s->engine);
+    tracing_close(s);
     if (!s->failed && !epoch_all_done(s))
         hang_describe(s, ST_HANG, "no progress: every worker waits and nothing is in flight");
     data_verdict(s);

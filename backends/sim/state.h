@@ -53,6 +53,7 @@ struct worker {
     uint32_t pending;         /* delays and flows to end before the next phase */
     uint64_t owed_ps;         /* charged together with the next piece of work */
     uint64_t since_ps;        /* when it last became busy, blocked or idle */
+    uint64_t began_ps;        /* when the entry waits of its task were met */
     bool     fetched;         /* its task was popped while the one before ran */
     bool     streaming;       /* the task before was a copy, and nothing was waited for since */
     bool     absent;          /* under disorder: this run does without it */
@@ -72,6 +73,7 @@ struct worker {
 struct flight {
     struct task_id id;
     uint32_t       worker;  /* that started it */
+    uint64_t       left_ps; /* when that worker went on */
     uint32_t       pending; /* flows under way; of a put: deliveries */
     bool           landed;  /* a put: was delivered */
     struct access *accesses;
@@ -133,6 +135,7 @@ struct sim {
     uint64_t      *counters;      /* flags: rank * flag_count + flag */
     uint32_t      *first_blocked; /* the workers that wait for it, latest first */
     struct pool    flights;
+    struct pool    signals; /* on their way, where a trace wants to know whose they are */
     struct prng    prng;
     double         stretched; /* under disorder: share of single delays that are stretched */
     struct data   *data; /* NULL: timing only */

@@ -15,8 +15,8 @@ void stats_open(struct sim *s)
     r->cause_count = p->flag_group_count + 2;
     for (uint32_t i = 0; i < p->flag_group_count; i++)
         snprintf(r->causes[i], sizeof r->causes[i], "%s", p->flag_groups[i].name);
-    snprintf(r->causes[stats_fifo_cause(s)], sizeof r->causes[0], "nic queue");
-    snprintf(r->causes[stats_store_cause(s)], sizeof r->causes[0], "store");
+    snprintf(r->causes[stats_fifo_cause(s)], sizeof r->causes[0], BACKEND_CAUSE_PUTS);
+    snprintf(r->causes[stats_store_cause(s)], sizeof r->causes[0], BACKEND_CAUSE_STORE);
 }
 
 uint32_t stats_flag_cause(const struct sim *s, uint32_t flag)

@@ -15,6 +15,7 @@
 #include "backends/sim/jitter.h"
 #include "backends/sim/put.h"
 #include "backends/sim/stats.h"
+#include "backends/sim/tracing.h"
 #include "backends/sim/transfer.h"
 
 static void worker_run(struct sim *s, struct worker *w);
@@ -100,6 +101,7 @@ static bool phase_entry(struct sim *s, struct worker *w)
     if (!waits_met(s, w, WAIT_ENTRY))
         return false;
     control_select(s, &w->id, &w->task);
+    w->began_ps = sim_now(s);
     w->owed_ps = cost_start(s->machine, w->task.op, w->fetched, w->streaming);
     w->fetched = true; /* the next one will be, behind this one's work */
     w->streaming = false;
@@ -230,6 +232,7 @@ static bool phase_store(struct sim *s, struct worker *w)
         worker_block(s, w, stats_store_cause(s));
         return false;
     }
+    tracing_task(s, w);
     flight_start_stores(s, w);
     w->phase = PHASE_POP;
     return true;
@@ -237,6 +240,7 @@ static bool phase_store(struct sim *s, struct worker *w)
 
 static bool phase_push(struct sim *s, struct worker *w)
 {
+    tracing_task(s, w);
     put_push(s, w);
     epoch_task_done(s, w->id.rank); /* the rest is the proxy's and the NIC's */
     w->phase = PHASE_POP;
@@ -248,7 +252,8 @@ static bool phase_finish(struct sim *s, struct worker *w)
     w->streaming = w->task.op == OP_COPY || w->task.op == OP_REDUCE || w->task.op == OP_GATHER_ROWS;
     control_finish(s, &w->id, &w->task);
     data_finish(s, &w->id, &w->task, &w->accesses);
-    flags_signal(s, w->id.rank, &w->task);
+    tracing_task(s, w);
+    flags_signal(s, w->id.rank, &w->task, (struct signal_origin){worker_index(s, w), sim_now(s)});
     epoch_task_done(s, w->id.rank);
     w->phase = PHASE_POP;
     return true;
@@ -305,10 +310,11 @@ void worker_block(struct sim *s, struct worker *w, uint32_t cause)
         w->fetched = false;
 }
 
-void worker_wake(struct sim *s, struct worker *w)
+void worker_wake(struct sim *s, struct worker *w, const struct signal_origin *by)
 {
     assert(w->blocked);
     w->blocked = false;
+    tracing_wait(s, w, by);
     stats_waited(s, w);
     worker_run(s, w);
 }

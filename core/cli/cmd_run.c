@@ -12,7 +12,7 @@
 #include "core/option.h"
 
 /* The rows that verify has, too, come first. */
-enum { SET, QUIET, JOBS, TIMEOUT, MEMORY, BACKEND, JSON, CSV, OUTPUT, NO_VERIFY };
+enum { SET, QUIET, JOBS, TIMEOUT, MEMORY, BACKEND, JSON, CSV, OUTPUT, NO_VERIFY, TRACE, TRACE_LIMIT };
 
 #define SHARED_FLAGS                                                                               \
     [SET] = {"--set", "KEY=VALUE", "override a key of the scenario; may be repeated"},             \
@@ -28,6 +28,8 @@ static const struct flag run_flags[] = {
     [CSV] = {"--csv", NULL, "print one row a point instead of the table"},
     [OUTPUT] = {"--output", "PATH", "result file, or \"none\" (default: results/local/NAME-DATE.jsonl)"},
     [NO_VERIFY] = {"--no-verify", NULL, "do not prove programs first; the records say so"},
+    [TRACE] = {"--trace", "FILE", "write what each program did, for Perfetto; .gz compresses (docs/trace.md)"},
+    [TRACE_LIMIT] = {"--trace-limit", "SIZE", "largest trace before compression (default: 64MiB)"},
     {NULL, NULL, NULL},
 };
 
@@ -62,6 +64,7 @@ static const struct option values[] = {
     {"--jobs", OPTION_COUNT, offsetof(struct run_request, jobs), "1", 1, 256, NULL, ""},
     {"--timeout", OPTION_TIME, offsetof(struct run_request, timeout_ps), "600s", 1e9, 1e18, NULL, ""},
     {"--memory", OPTION_SIZE, offsetof(struct run_request, memory_bytes), "1GiB", 1, 1e18, NULL, ""},
+    {"--trace-limit", OPTION_SIZE, offsetof(struct run_request, trace_limit_bytes), "64MiB", 1 << 20, 1e12, NULL, ""},
     {0},
 };
 
@@ -130,6 +133,7 @@ static int take_flag(struct args *a, int flag, struct run_request *q, struct wor
     case CSV:       q->format = OUTPUT_CSV; break;
     case QUIET:     q->quiet = true; break;
     case OUTPUT:    q->output = a->value; break;
+    case TRACE:     q->trace = a->value; break;
     case NO_VERIFY: q->no_verify = true; break;
     default:        code = take_value(a, flag, q); break;
     }
@@ -177,6 +181,7 @@ static int run_or_verify(const struct usage *usage, struct run_request q, const 
     q.host = host_read();
     q.jobs = q.host.cores;
     q.timeout_ps = 600 * 1000000000000ull;
+    q.trace_limit_bytes = 64 << 20;
     q.memory_bytes = q.host.available_bytes;
     code = parse(usage, q.argc, (char **)q.argv, &q, &w);
     q.sets = w.sets;

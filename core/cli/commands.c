@@ -12,6 +12,7 @@ const struct command commands[] = {
     {"run", "run a scenario and compare its variants", cmd_run},
     {"verify", "prove the programs of a scenario", cmd_verify},
     {"explore", "look for schedules that break a program, with seeded disorder", cmd_explore},
+    {"compare", "compare the points of two result files", cmd_compare},
     {"show", "print what a scenario resolves to, or a rank's program", cmd_show},
     {"list", "print the kernels, backends, machines and scenarios there are", cmd_list},
     {"machine", "write a machine file", cmd_machine},

@@ -8,6 +8,7 @@
 
 #include "core/cli/progress.h"
 #include "core/cli/report.h"
+#include "core/cli/run_trace.h"
 #include "core/compare.h"
 #include "core/log.h"
 #include "core/prove.h"
@@ -23,6 +24,7 @@ struct session {
     struct run_plan           plan;
     struct compare            compare;
     struct result_file        file;
+    struct trace_request     *traces; /* by point; NULL: none */
     enum status               status; /* the worst so far */
 };
 
@@ -102,7 +104,10 @@ static enum status prepare(struct session *s, const char *path, const struct reg
     TRY(check_available(s->scenario.backend));
     if (s->scenario.check.wanted)
         TRY(check_available(s->scenario.check.backend));
-    return run_plan_create(&s->scenario, q->memory_bytes, &s->plan);
+    TRY(run_plan_create(&s->scenario, q->memory_bytes, &s->plan));
+    if (!q->trace)
+        return ST_OK;
+    return run_trace_plan(&s->plan, &trace_chrome, q->trace, q->trace_limit_bytes, &s->traces);
 }
 
 /* Planning walks programs that can be huge: it has the time-out of a run, too. */
@@ -273,6 +278,7 @@ static void finish(struct session *s)
     if (done > 0)
         print(s);
     fflush(stdout);
+    run_trace_report(&s->plan);
     commit_file(s);
     hold_to_threshold(s);
     if (s->status == ST_INTERRUPTED)
@@ -306,6 +312,7 @@ enum status run_scenario(const struct run_request *q, const char *path, const st
     result_close(&s.file);
     compare_destroy(&s.compare);
     run_plan_destroy(&s.plan);
+    free(s.traces);
     scenario_fini(&s.scenario);
     return s.status;
 }

@@ -24,6 +24,8 @@ struct run_request {
     uint64_t             timeout_ps;   /* of one run */
     uint64_t             memory_bytes; /* that all runs together may use */
     const char          *output;       /* NULL: results/local/...; "none": no file */
+    const char          *trace;        /* NULL: none */
+    uint64_t             trace_limit_bytes;
     struct host          host;
     int                  argc;
     char *const         *argv; /* for the record */

@@ -79,7 +79,7 @@ START_TEST(crews_account_for_their_time)
     ck_assert_uint_eq(crew->workers, 2);
     ck_assert_uint_eq(result->cause_count, 3);
     ck_assert_str_eq(result->causes[0], "ready");
-    ck_assert_str_eq(result->causes[2], "fifo");
+    ck_assert_str_eq(result->causes[2], BACKEND_CAUSE_PUTS);
     ck_assert_uint_gt(crew->busy_ps, 0);
     ck_assert_uint_gt(crew->idle_ps, 0);
     ck_assert_uint_eq(crew->waiting_ps[2], 0);

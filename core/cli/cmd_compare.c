@@ -1,0 +1,213 @@
+#include "core/cli/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/cli/args.h"
+#include "core/cli/junit.h"
+#include "core/cli/match.h"
+#include "core/cli/table.h"
+#include "core/log.h"
+#include "core/option.h"
+
+enum { THRESHOLD, JUNIT, CSV, QUIET };
+
+static const struct flag flags[] = {
+    [THRESHOLD] = {"--threshold", "PERCENT", "a change of more than this counts (default: 2)"},
+    [JUNIT] = {"--junit", "FILE", "write a JUnit report, a test case a point"},
+    [CSV] = {"--csv", NULL, "print one row a point instead of the table"},
+    [QUIET] = {"--quiet", NULL, "print only the last line and errors"},
+    {NULL, NULL, NULL},
+};
+
+static const struct usage usage = {
+    .line = "compare A B [options]",
+    .about = "Compares the points that two result files have in common: B against A.  A point counts as slower\n"
+             "when its median grew by more than the threshold and the middle halves of the samples do not\n"
+             "overlap.  Exit codes: 0 nothing slower, 1 B failed where A did not, 2 bad input or nothing in\n"
+             "common, 3 something is slower.",
+    .example = "mkernel compare results/before.jsonl results/after.jsonl --threshold 3",
+    .flags = flags,
+};
+
+struct order {
+    const char *paths[2], *junit;
+    int         path_count;
+    double      threshold_percent;
+    bool        csv, quiet;
+};
+
+static int take_threshold(const struct args *a, struct order *o)
+{
+    static const struct option row = {.name = "--threshold", .type = OPTION_NUMBER, .min = 0, .max = 1000};
+    char why[300];
+
+    if (option_parse(&row, &o->threshold_percent, a->value, NULL, why, sizeof why) == ST_OK)
+        return 0;
+    return args_error(a, "--threshold %s: %s", a->value, why);
+}
+
+static int take_flag(const struct args *a, int flag, struct order *o)
+{
+    switch (flag) {
+    case THRESHOLD: return take_threshold(a, o);
+    case JUNIT:     o->junit = a->value; return 0;
+    case CSV:       o->csv = true; return 0;
+    case QUIET:     o->quiet = true; return 0;
+    case ARGS_WORD:
+        if (o->path_count == 2)
+            return args_error(a, "two result files can be compared, \"%s\" is one more", a->value);
+        o->paths[o->path_count++] = a->value;
+        return 0;
+    default:
+        return status_exit_code(ST_INPUT); /* ARGS_BAD: logged */
+    }
+}
+
+/* ---- printing ---- */
+
+static const struct column columns[] = {
+    {"point", "", true},      {"A", "us", false}, {"B", "us", false},    {"change", "%", false},
+    {"spread", "%", false},   {"verdict", "", true}, {NULL, NULL, false},
+};
+
+static void print_table(const struct matches *m)
+{
+    struct table t;
+
+    table_begin(&t, columns);
+    for (size_t i = 0; i < m->count; i++) {
+        const struct match *x = &m->items[i];
+
+        table_add(&t, "%s", x->name);
+        table_add(&t, "%.2f", x->a->median_us);
+        table_add(&t, "%.2f", x->b->median_us);
+        table_add(&t, "%+.2f", 100 * x->change);
+        table_add(&t, "%.2f", 100 * x->spread);
+        table_add(&t, "%s", match_verdict_word(x->verdict));
+    }
+    table_print(&t, false, stdout);
+    table_end(&t);
+}
+
+static void print_csv(const struct matches *m)
+{
+    printf("kernel,variant,program,point,a_us,b_us,change_percent,spread_percent,verdict\n");
+    for (size_t i = 0; i < m->count; i++) {
+        const struct match *x = &m->items[i];
+
+        printf("%s,%s,%s,\"%s\",%.6f,%.6f,%.4f,%.4f,%s\n", x->a->kernel, x->a->variant, x->a->program, x->name,
+               x->a->median_us, x->b->median_us, 100 * x->change, 100 * x->spread, match_verdict_word(x->verdict));
+    }
+}
+
+static const char *text_member(const json_t *run, const char *name)
+{
+    const char *text = json_string_value(json_object_get(run, name));
+
+    return text ? text : "?";
+}
+
+static void print_file(const char *letter, const struct records *r)
+{
+    const json_t *run = r->runs[0];
+
+    printf("# %s: %s, %zu points, %s on %s, mkernel %s (%.12s), %s\n", letter, r->path, r->point_count,
+           text_member(run, "backend"), text_member(json_object_get(run, "machine"), "name"),
+           text_member(run, "version"), text_member(run, "commit"), text_member(run, "date"));
+}
+
+static void print_sum(const struct matches *m, double threshold_percent)
+{
+    printf("%zu points in common: %zu slower by more than %g %%, %zu faster, %zu the same, %zu within their spread, "
+           "%zu failed, %zu fixed, %zu without a time\n",
+           m->count, m->of[MATCH_SLOWER], threshold_percent, m->of[MATCH_FASTER], m->of[MATCH_SAME],
+           m->of[MATCH_NOISE], m->of[MATCH_FAILED], m->of[MATCH_FIXED], m->of[MATCH_NO_TIME]);
+}
+
+static void print(const struct order *o, const struct records *a, const struct records *b,
+                  const struct matches *m)
+{
+    if (o->csv) {
+        print_csv(m);
+        return;
+    }
+    if (!o->quiet) {
+        print_file("A", a);
+        print_file("B", b);
+        printf("# change: median of B over median of A; spread: the wider middle half of the samples\n#\n");
+        print_table(m);
+    }
+    print_sum(m, o->threshold_percent);
+}
+
+/* ---- comparing ---- */
+
+static enum status verdict_of(const struct order *o, const struct matches *m)
+{
+    if (m->only_a > 0)
+        log_warn("%s: %zu points of %s are missing, the first stands in its line %zu", o->paths[1], m->only_a,
+                 o->paths[0], m->first_only_a->line);
+    if (m->only_b > 0)
+        log_warn("%s: %zu points of %s are missing", o->paths[0], m->only_b, o->paths[1]);
+    if (m->count == 0) {
+        log_error("compare: %s and %s have no point in common", o->paths[0], o->paths[1]);
+        return ST_INPUT;
+    }
+    if (m->of[MATCH_FAILED] > 0)
+        return ST_WRONG;
+    return m->of[MATCH_SLOWER] > 0 ? ST_SLOW : ST_OK;
+}
+
+static enum status compare_loaded(const struct order *o, const struct records *a, const struct records *b)
+{
+    struct matches m;
+    enum status st;
+
+    TRY(matches_find(a, b, o->threshold_percent / 100, &m));
+    st = verdict_of(o, &m);
+    if (m.count > 0)
+        print(o, a, b, &m);
+    if (m.count > 0 && o->junit) {
+        enum status written = junit_write(&m, o->paths[1], o->junit);
+
+        st = st == ST_OK ? written : st;
+    }
+    matches_fini(&m);
+    return st;
+}
+
+static enum status compare_files(const struct order *o)
+{
+    struct records a, b;
+    enum status st;
+
+    TRY(records_load(o->paths[0], &a));
+    st = records_load(o->paths[1], &b);
+    if (st >= 0) {
+        st = compare_loaded(o, &a, &b);
+        records_fini(&b);
+    }
+    records_fini(&a);
+    return st;
+}
+
+int cmd_compare(int argc, char **argv, const struct registry *r)
+{
+    struct order o = {.threshold_percent = 2};
+    struct args a;
+    int flag;
+
+    (void)r;
+    args_begin(&a, &usage, argc, argv);
+    while ((flag = args_next(&a)) != ARGS_END) {
+        int code = flag == ARGS_HELP ? 0 : take_flag(&a, flag, &o);
+
+        if (flag == ARGS_HELP || code != 0)
+            return code;
+    }
+    if (o.path_count < 2)
+        return args_error(&a, "which two result files? mkernel %s", usage.line);
+    log_set_quiet(o.quiet);
+    return status_exit_code(compare_files(&o));
+}

@@ -1,0 +1,88 @@
+#include "core/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/log.h"
+
+struct reading {
+    const char *path, *expected;
+    size_t      limit;
+};
+
+static enum status refuse(const struct reading *r, const char *why)
+{
+    log_error("%s: %s; expected %s", r->path, why, r->expected);
+    return ST_INPUT;
+}
+
+static const char *wrong_kind(mode_t mode)
+{
+    if (S_ISDIR(mode))
+        return "is a folder";
+    return S_ISREG(mode) ? NULL : "is a device, pipe or socket";
+}
+
+/* Up to `capacity` bytes; a file that grows meanwhile is cut there and refused by the caller. */
+static ssize_t read_all(int fd, char *text, size_t capacity)
+{
+    size_t used = 0;
+
+    while (used < capacity) {
+        ssize_t got = read(fd, text + used, capacity - used);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        used += (size_t)got;
+    }
+    return (ssize_t)used;
+}
+
+static enum status read_open_file(const struct reading *r, int fd, char **text_out, size_t *bytes_out)
+{
+    struct stat info;
+    size_t size;
+    ssize_t got;
+    char *text;
+
+    if (fstat(fd, &info) != 0)
+        return refuse(r, strerror(errno));
+    if (wrong_kind(info.st_mode))
+        return refuse(r, wrong_kind(info.st_mode));
+    size = (size_t)info.st_size;
+    if (size > r->limit)
+        return refuse(r, "is too large");
+    text = malloc(size + 2);
+    if (!text)
+        return ST_MEMORY;
+    got = read_all(fd, text, size + 1);
+    if (got < 0 || (size_t)got > size) {
+        free(text);
+        return refuse(r, got < 0 ? strerror(errno) : "grows while it is read");
+    }
+    text[got] = 0;
+    *text_out = text;
+    *bytes_out = (size_t)got;
+    return ST_OK;
+}
+
+enum status file_read(const char *path, const char *expected, size_t limit, char **text_out, size_t *bytes_out)
+{
+    struct reading r = {path, expected, limit};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not block us */
+    enum status st;
+
+    if (fd < 0)
+        return refuse(&r, strerror(errno));
+    st = read_open_file(&r, fd, text_out, bytes_out);
+    close(fd);
+    return st;
+}

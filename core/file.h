@@ -1,0 +1,14 @@
+/* Whole files as they are. */
+#ifndef CORE_FILE_H
+#define CORE_FILE_H
+
+#include <stddef.h>
+
+#include "core/status.h"
+
+/* Reads a regular file of at most `limit` bytes; the caller frees *text_out, which has a 0 behind its last byte.
+ * `expected` ("a YAML file of at most 1 MiB") ends the message about one that is not like that.  ST_INPUT:
+ * logged. */
+enum status file_read(const char *path, const char *expected, size_t limit, char **text_out, size_t *bytes_out);
+
+#endif
