@@ -187,6 +187,7 @@ static void fill_routes(struct moe_dispatch *g)
         .counts = g->counts,
         .index = g->index,
         .list = g->list,
+        .back = NO_BUFFER,
     };
     g->send = g->receive;
     g->send.kind = ROUTE_SEND;
