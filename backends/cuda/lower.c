@@ -96,8 +96,10 @@ static enum status lower_op(struct lowering *l)
 {
     const struct task *t = l->task;
 
-    if (t->op == OP_ATTENTION || t->op == OP_ROUTE || t->op == OP_GATHER_ROWS)
+    if (t->op == OP_ATTENTION || t->op == OP_ROUTE || op_indexes(t->op))
         return lower_refuse(l, "this backend has no op %s yet", op_name(t->op));
+    if (t->op == OP_GEMM && t->epilogue != EPILOGUE_NONE)
+        return lower_refuse(l, "this backend has no gate and up epilogue yet");
     if (t->op == OP_PUT)
         return lower_put(l);
     if (t->op == OP_NOP || t->m == 0 || t->n == 0) {
