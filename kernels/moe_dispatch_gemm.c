@@ -42,13 +42,14 @@ struct moe_params {
 };
 
 static const struct option moe_options[] = {
-    {"comm_sms", OPTION_COUNT, offsetof(struct moe_params, comm_sms), "16", 1, 1024, NULL,
+    {"comm_sms", OPTION_COUNT, offsetof(struct moe_params, comm_sms), "16", 1, 1024, "4|8|16|24|32|48",
      "workers that route, pack and gather rows"},
-    {"send_sms", OPTION_COUNT, offsetof(struct moe_params, send_sms), "1", 1, 64, NULL,
+    {"send_sms", OPTION_COUNT, offsetof(struct moe_params, send_sms), "1", 1, 64, "1|2|4",
      "workers that issue puts to other nodes (none with one node)"},
-    {"chunk", OPTION_SIZE, offsetof(struct moe_params, chunk_bytes), "512KiB", 1, 1ull << 32, NULL,
+    {"chunk", OPTION_SIZE, offsetof(struct moe_params, chunk_bytes), "512KiB", 1, 1ull << 32,
+     "128KiB|256KiB|512KiB|1MiB|2MiB|4MiB",
      "bytes of tokens per put, rounded to whole rows"},
-    {"gather_rows", OPTION_COUNT, offsetof(struct moe_params, gather_rows), "32", 1, 1024, NULL,
+    {"gather_rows", OPTION_COUNT, offsetof(struct moe_params, gather_rows), "32", 1, 1024, "16|32|64|128",
      "rows that one task gathers, at most those of a tile"},
     {"tile_m", OPTION_COUNT, offsetof(struct moe_params, tile_m), "128", 8, 1024, NULL,
      "rows of an output tile, and of a work-list entry"},
@@ -56,7 +57,7 @@ static const struct option moe_options[] = {
      "columns of an output tile"},
     {"depth", OPTION_COUNT, offsetof(struct moe_params, depth), "2", 2, 8, NULL,
      "copies of what other ranks write, used in turn by epochs"},
-    {"join", OPTION_BOOL, offsetof(struct moe_params, join), "true", 0, 0, NULL,
+    {"join", OPTION_BOOL, offsetof(struct moe_params, join), "true", 0, 0, "false|true",
      "gathering workers compute when they have nothing left to gather"},
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL},
 };

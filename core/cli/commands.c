@@ -11,6 +11,7 @@
 const struct command commands[] = {
     {"run", "run a scenario and compare its variants", cmd_run},
     {"verify", "prove the programs of a scenario", cmd_verify},
+    {"tune", "search for the fastest program and parameters", cmd_tune},
     {"explore", "look for schedules that break a program, with seeded disorder", cmd_explore},
     {"show", "print what a scenario resolves to, or a rank's program", cmd_show},
     {"list", "print the kernels, backends, machines and scenarios there are", cmd_list},
