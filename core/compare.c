@@ -1,17 +1,7 @@
 #include "core/compare.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <stdlib.h>
-
-static bool same_group(const struct point *a, const struct point *b)
-{
-    return a->kernel == b->kernel && a->machine == b->machine &&
-           problem_equal(a->kernel->family, &a->problem, &b->problem) &&
-           a->world.nodes == b->world.nodes && a->world.gpus_per_node == b->world.gpus_per_node &&
-           a->timing.mode == b->timing.mode && a->timing.launch == b->timing.launch &&
-           a->seed == b->seed;
-}
 
 static uint64_t find_group(struct compare *c, uint64_t point)
 {
@@ -19,7 +9,7 @@ static uint64_t find_group(struct compare *c, uint64_t point)
 
     /* Sweeps nest, so neighbours mostly share a group: look at the newest first. */
     for (uint64_t back = c->group_count; back > 0; back--)
-        if (same_group(c->points[c->groups[back - 1].first].point, c->points[point].point))
+        if (point_same_problem(c->points[c->groups[back - 1].first].point, c->points[point].point))
             return back - 1;
     g = c->group_count++;
     c->groups[g] = (struct compare_group){.first = point,

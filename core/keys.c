@@ -168,13 +168,14 @@ enum status keys_read(const struct keys *k, const struct yaml_node *map, struct 
                       void *base)
 {
     TRY(keys_check(k, map));
-    option_defaults(k->table, base);
+    if (!k->partial)
+        option_defaults(k->table, base);
     for (const struct option *o = k->table; o && o->name; o++) {
         const struct yaml_node *node = find_node(map, o->name);
 
         if (node)
             TRY(keys_read_value(k->section, o, node, NULL, base));
-        else if (!o->initial)
+        else if (!o->initial && !k->partial)
             return keys_missing(k->section, o, origin);
     }
     return ST_OK;

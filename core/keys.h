@@ -2,6 +2,8 @@
 #ifndef CORE_KEYS_H
 #define CORE_KEYS_H
 
+#include <stdbool.h>
+
 #include "core/option.h"
 #include "core/yaml.h"
 
@@ -11,6 +13,7 @@ struct keys {
     const struct option *table;   /* may be NULL */
     const char *const   *more;    /* names that others read, ends with NULL; may be NULL */
     const char          *owner;   /* "kernel ag_gemm", for unknown keys; may be NULL */
+    bool                 partial; /* what the map does not hold stays as it is */
 };
 
 /* `map` may be NULL: all keys absent.  Refuses unknown keys, then fills every field of `base` from

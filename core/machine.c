@@ -104,6 +104,19 @@ const struct option machine_options[] = {
     ROW("proxy.fifo_depth", COUNT, proxy.fifo_depth, .initial = "2048", .min = 1, .max = 1e6,
         .help = "commands that fit into the FIFO"),
 
+    ROW("program.gemm", NUMBER, program.gemm, .initial = "1", .min = 0.1, .max = 10,
+        .help = "a GEMM step of the kernel that runs programs, over the library's"),
+    ROW("program.attention", NUMBER, program.attention, .initial = "1", .min = 0.1, .max = 10,
+        .help = "the same of an attention step"),
+    ROW("program.launch", TIME, program.launch_ps, .initial = "0ps", TIME_RANGE,
+        .help = "per epoch, beside host.launch: kernels before and after, barriers between nodes"),
+    ROW("library.launch", TIME, library.launch_ps, .initial = "0ps", TIME_RANGE,
+        .help = "per iteration of NCCL and library, beside host.launch: the framework around them"),
+    ROW("library.attention", NUMBER, library.attention, .initial = "1", .min = 0.1, .max = 10,
+        .help = "an attention step of the library that baselines use, over attention.step"),
+    ROW("library.exchange", NUMBER, library.exchange, .initial = "1", .min = 0.01, .max = 1,
+        .help = "share of the links' rates that grouped send / receive reaches"),
+
     ROW("nccl.generation", CHOICE, nccl.generation, .initial = "hopper",
         .choices = "volta|ampere|hopper|blackwell", .help = "GPU generation in NCCL's tables"),
     ROW("nccl.cpu", CHOICE, nccl.cpu, .initial = "intel", .choices = "intel|amd|other",
@@ -128,8 +141,8 @@ const struct option machine_options[] = {
     {0},
 };
 
-/* gemm.steps is a map duration -> step, which no row can hold. */
-static const char *const other_keys[] = {"gemm.steps", NULL};
+/* gemm.steps is a map duration -> step, which no row can hold; base is another file. */
+static const char *const other_keys[] = {"gemm.steps", "base", NULL};
 static const struct option step_options[] = {
     {.name = "gemm.steps", .type = OPTION_TIME, .offset = offsetof(struct step_cost, duration_ps),
      .min = 0, .max = TIME_MAX_PS},
@@ -148,6 +161,7 @@ static enum status read_steps(const struct yaml_node *root, struct machine *m)
 {
     const struct yaml_node *gemm = yaml_get(root, "gemm"), *steps = yaml_get(gemm, "steps");
 
+    m->gemm.step_count = 0;
     if (!steps || steps->kind != YAML_MAP || steps->count < 1 || steps->count > MACHINE_TABLE_MAX)
         return refuse(steps ? steps : root, "gemm.steps is missing or no table; expected a map of "
                                             "1 to 8 rows, for example {0.1ms: 0.74us}");
@@ -194,13 +208,37 @@ static void name_from_path(const char *path, char name[OPTION_TEXT_BYTES])
     snprintf(name, OPTION_TEXT_BYTES, "%.*s", (int)size, base);
 }
 
-static enum status read_machine(const struct yaml_node *root, const char *path, struct machine *out)
+static enum status load_file(const char *path, bool is_base, struct machine *out);
+
+/* The machine that the file differs from; one that differs itself is none, so there are no circles. */
+static enum status read_base(const struct yaml_node *node, const char *path, bool is_base, struct machine *m)
 {
-    const struct keys keys = {.section = "", .table = machine_options, .more = other_keys};
+    char folder[1024], base[1024], why[800];
+
+    if (is_base)
+        return refuse(node, "a base may not have a base; expected a whole machine");
+    if (node->kind != YAML_SCALAR)
+        return refuse(node, "base is no name; expected a machine's, or a path that ends in .yaml");
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') ? strrchr(path, '/') - path : 0), path);
+    if (machine_find(node->text, folder[0] ? folder : NULL, base, sizeof base, why, sizeof why) < 0)
+        return refuse(node, why);
+    return load_file(base, true, m);
+}
+
+static enum status read_machine(const struct yaml_node *root, const char *path, bool is_base,
+                                struct machine *out)
+{
+    struct keys keys = {.section = "", .table = machine_options, .more = other_keys};
+    const struct yaml_node *base = yaml_get(root, "base");
     struct machine m = {0};
 
+    TRY(keys_check(&keys, root));
+    if (base)
+        TRY(read_base(base, path, is_base, &m));
+    keys.partial = base != NULL;
     TRY(keys_read(&keys, root, root->place, &m));
-    TRY(read_steps(root, &m));
+    if (!base || yaml_get(yaml_get(root, "gemm"), "steps"))
+        TRY(read_steps(root, &m));
     if (what_lacks(&m))
         return refuse(root, what_lacks(&m));
     name_from_path(path, m.name);
@@ -208,28 +246,39 @@ static enum status read_machine(const struct yaml_node *root, const char *path, 
     return ST_OK;
 }
 
-enum status machine_parse(const char *path, const char *text, size_t text_bytes,
-                          struct machine *out)
+static enum status parse(const char *path, const char *text, size_t text_bytes, bool is_base,
+                         struct machine *out)
 {
     struct yaml y;
     enum status st;
 
     TRY(yaml_parse(path, text, text_bytes, &y));
-    st = read_machine(y.root, path, out);
+    st = read_machine(y.root, path, is_base, out);
     yaml_fini(&y);
     return st;
 }
 
-enum status machine_load_file(const char *path, struct machine *out)
+enum status machine_parse(const char *path, const char *text, size_t text_bytes,
+                          struct machine *out)
+{
+    return parse(path, text, text_bytes, false, out);
+}
+
+static enum status load_file(const char *path, bool is_base, struct machine *out)
 {
     char *text;
     size_t text_bytes;
     enum status st;
 
     TRY(yaml_read_file(path, &text, &text_bytes));
-    st = machine_parse(path, text, text_bytes, out);
+    st = parse(path, text, text_bytes, is_base, out);
     free(text);
     return st;
+}
+
+enum status machine_load_file(const char *path, struct machine *out)
+{
+    return load_file(path, false, out);
 }
 
 enum status machine_holds(const struct machine *m, struct world w, char *why, size_t why_bytes)

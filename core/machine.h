@@ -1,4 +1,5 @@
-/* A cluster as the simulator knows it: one YAML file in scenarios/machines.
+/* A cluster as the simulator knows it: one YAML file in scenarios/machines.  A file may name another machine as its
+ * `base` and hold only what differs.
  *
  * Times are picoseconds, rates bytes per second, per direction.  The key table in machine.c gives each
  * value's default, unit and meaning; the files give its source. */
@@ -89,6 +90,17 @@ struct machine {
         uint64_t      message_ps;  /* NIC time per message that nothing else of that NIC overlaps */
         uint32_t      kind;        /* enum nic_kind */
     } nic;
+
+    struct { /* what runs programs, against the library on the same GPU */
+        double   gemm, attention; /* time of a step over the library's */
+        uint64_t launch_ps;       /* per epoch, beside host.launch */
+    } program;
+
+    struct { /* the baselines, against what was measured of the library alone */
+        uint64_t launch_ps; /* per iteration, beside host.launch: the framework around it */
+        double   attention; /* time of a step over attention.step */
+        double   exchange;  /* share of the links' rates that grouped send / receive reaches */
+    } library;
 
     struct { /* GPU-driven puts: FIFO in pinned host memory, drained by a proxy thread */
         uint64_t push_ps;    /* worker's time to write one command */

@@ -29,7 +29,8 @@ struct option {
     size_t           offset;  /* in the struct the table describes */
     const char      *initial; /* as a user would write it; NULL: the key is required */
     double           min, max; /* both 0: no bounds of its own.  In units of the C type */
-    const char      *choices; /* OPTION_CHOICE: "ring|direct" */
+    const char      *choices; /* OPTION_CHOICE: all values there are, "ring|direct".  Other types: the values worth
+                                 trying, in rising order, which a search goes through; NULL: it leaves the key be */
     const char      *help;    /* one line, ends without a full stop */
 };
 

@@ -83,6 +83,15 @@ enum status run_unit_plan(const struct scenario *s, struct run_unit *u, uint64_t
     return u->memory_bytes > available ? refuse_memory(s, u, available) : ST_OK;
 }
 
+bool point_same_problem(const struct point *a, const struct point *b)
+{
+    return a->kernel == b->kernel && a->machine == b->machine &&
+           problem_equal(a->kernel->family, &a->problem, &b->problem) &&
+           a->world.nodes == b->world.nodes && a->world.gpus_per_node == b->world.gpus_per_node &&
+           a->timing.mode == b->timing.mode && a->timing.launch == b->timing.launch &&
+           a->seed == b->seed;
+}
+
 bool point_same_program(const struct point *a, const struct point *b)
 {
     return a->kernel == b->kernel && a->world.nodes == b->world.nodes &&

@@ -65,6 +65,9 @@ void run_unit_verified(const struct run_unit *u, char *out, size_t out_bytes);
 
 bool point_is_baseline(const struct point *p);
 
+/* Whether both are contestants of one problem: they differ in variant, program and parameters alone. */
+bool point_same_problem(const struct point *a, const struct point *b);
+
 /* Whether both run the same program, whatever the problem's extents and the timing. */
 bool point_same_program(const struct point *a, const struct point *b);
 

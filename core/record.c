@@ -342,6 +342,51 @@ char *record_point(const struct scenario *s, const struct compare *c, uint64_t i
     return finish(o);
 }
 
+/* ---- what a search found ---- */
+
+static void set_unit_time(json_t *o, const char *key, const struct tune *t, uint64_t unit)
+{
+    if (unit != TUNE_NONE)
+        set(o, key, json_real(us(tune_time_ps(&t->units[unit]))));
+}
+
+static json_t *axis_objects(const struct tune_space *s)
+{
+    json_t *all = json_object();
+
+    for (uint32_t i = 0; i < s->axis_count; i++) {
+        const struct tune_axis *a = &s->axes[i];
+        json_t                 *values = json_array();
+
+        for (uint32_t v = 0; v < a->count; v++)
+            json_array_append_new(values, json_string(a->values[v]));
+        set(all, a->option ? a->option->name : "program", values);
+    }
+    return all;
+}
+
+char *record_tuned(const struct tune *t, uint64_t index, uint64_t seed)
+{
+    const struct tune_problem *p = &t->problems[index];
+    json_t                    *o = record_begin("tuned"), *params = json_object();
+
+    set_point_keys(o, &t->units[p->best]);
+    scenario_point_keys(t->scenario, t->units[p->program].point, set_param, params);
+    set_unit_time(o, "median_us", t, p->best);
+    set_unit_time(o, "program_us", t, p->program);
+    set_text(o, "program_form", record_program_name(t->units[p->program].point->program));
+    set(o, "program_params", params);
+    set_unit_time(o, "start_us", t, p->start);
+    set_unit_time(o, "nccl_us", t, p->nccl);
+    set_unit_time(o, "streams_us", t, p->streams);
+    set_count(o, "timed", p->timed);
+    set_count(o, "refused", p->refused);
+    set_text(o, "ended", tune_end_name(p->end));
+    set_count(o, "search_seed", seed);
+    set(o, "space", axis_objects(&p->space));
+    return finish(o);
+}
+
 char *record_end(uint64_t points, uint64_t failed, bool interrupted)
 {
     json_t *o = record_begin("end");

@@ -11,12 +11,15 @@
 #include "core/host.h"
 #include "core/run.h"
 #include "core/scenario.h"
+#include "core/tune.h"
 
 #define RECORD_SCHEMA 1
 
 char *record_run(const struct scenario *s, const struct host *host, int argc, char *const *argv);
 char *record_check(const struct scenario *s, const struct run_unit *check);
 char *record_point(const struct scenario *s, const struct compare *c, uint64_t index);
+/* The answer of problem `index`; `seed` is of the search's spread. */
+char *record_tuned(const struct tune *t, uint64_t index, uint64_t seed);
 char *record_end(uint64_t points, uint64_t failed, bool interrupted);
 
 /* "fused", "unfused", "nccl", "streams" */

@@ -14,7 +14,7 @@
 
 static const struct option ar_options[] = {
     REDUCE_OPTIONS,
-    {"comm_sms", OPTION_COUNT, REDUCE_AT(comm_sms), "8", 1, 1024, NULL,
+    {"comm_sms", OPTION_COUNT, REDUCE_AT(comm_sms), "8", 1, 1024, "2|4|8|16|32",
      "workers that publish tiles from other nodes (none with one node)"},
     {"inter", OPTION_CHOICE, REDUCE_AT(inter), "direct", 0, 0, RAIL_CHOICES,
      "how final tiles travel between nodes"},

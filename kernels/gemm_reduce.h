@@ -43,21 +43,22 @@ struct reduce_params {
 #define REDUCE_OPTIONS                                                                              \
     {"reduce", OPTION_CHOICE, REDUCE_AT(form), "epilogue", 0, 0, "epilogue|crew",                   \
      "who adds the node's tiles: the owner's GEMM epilogue, or reducing workers"},                  \
-    {"reduce_sms", OPTION_COUNT, REDUCE_AT(reduce_sms), "8", 1, 1024, NULL,                         \
+    {"reduce_sms", OPTION_COUNT, REDUCE_AT(reduce_sms), "8", 1, 1024, "2|4|8|16|32",               \
      "workers that add tiles (none on one node with reduce: epilogue)"},                            \
-    {"send_sms", OPTION_COUNT, REDUCE_AT(send_sms), "1", 1, 64, NULL,                               \
+    {"send_sms", OPTION_COUNT, REDUCE_AT(send_sms), "1", 1, 64, "1|2|4",                            \
      "workers that issue puts to other nodes, per kind of put (none with one node)"},               \
-    {"chunk", OPTION_SIZE, REDUCE_AT(chunk_bytes), "256KiB", 1, 1ull << 32, NULL,                   \
+    {"chunk", OPTION_SIZE, REDUCE_AT(chunk_bytes), "256KiB", 1, 1ull << 32,                         \
+     "64KiB|128KiB|256KiB|512KiB|1MiB|2MiB",                                                        \
      "bytes per put, rounded down to whole tiles, at least one"},                                   \
     {"tile_m", OPTION_COUNT, REDUCE_AT(tile_m), "128", 8, 1024, NULL, "rows of an output tile"},    \
     {"tile_n", OPTION_COUNT, REDUCE_AT(tile_n), "256", 8, 1024, NULL, "columns of an output tile"}, \
-    {"group", OPTION_COUNT, REDUCE_AT(group), "4", 1, 1024, NULL,                                   \
+    {"group", OPTION_COUNT, REDUCE_AT(group), "4", 1, 1024, "2|4|8",                                \
      "row tiles of a supergroup, whose columns are visited together"},                              \
     {"order", OPTION_CHOICE, REDUCE_AT(order), "interleave", 0, 0, "interleave|rotate|rank",        \
      "owners group by group; one by one, own rank last; or 0, 1, 2 ..."},                           \
     {"depth", OPTION_COUNT, REDUCE_AT(depth), "2", 1, 8, NULL,                                      \
      "copies of the receive buffers, used in turn by epochs"},                                      \
-    {"join", OPTION_BOOL, REDUCE_AT(join), "true", 0, 0, NULL,                                      \
+    {"join", OPTION_BOOL, REDUCE_AT(join), "true", 0, 0, "false|true",                              \
      "computing workers help to reduce and publish when no tile is left"}
 
 #define NO_QUEUE UINT32_MAX

@@ -42,18 +42,18 @@ struct moe_params {
 #define MOE_AT(member) offsetof(struct moe_params, member)
 
 /* The rows that both kernels' tables have. */
-#define MOE_OPTIONS                                                                                        \
-    {"comm_sms", OPTION_COUNT, MOE_AT(comm_sms), "16", 1, 1024, NULL,                                      \
-     "workers that route, pack and gather rows, and combine them where that is done"},                     \
-    {"send_sms", OPTION_COUNT, MOE_AT(send_sms), "1", 1, 64, NULL,                                         \
-     "workers that issue puts to other nodes (none with one node)"},                                       \
-    {"chunk", OPTION_SIZE, MOE_AT(chunk_bytes), "512KiB", 1, 1ull << 32, NULL,                             \
-     "bytes of tokens per put, rounded to whole rows"},                                                    \
-    {"gather_rows", OPTION_COUNT, MOE_AT(gather_rows), "32", 1, 1024, NULL,                                \
-     "rows that one task gathers, at most those of a tile"},                                               \
-    {"tile_m", OPTION_COUNT, MOE_AT(tile_m), "128", 8, 1024, NULL,                                         \
-     "rows of an output tile, and of a work-list entry"},                                                  \
-    {"depth", OPTION_COUNT, MOE_AT(depth), "2", 2, 8, NULL,                                                \
+#define MOE_OPTIONS                                                                                       \
+    {"comm_sms", OPTION_COUNT, MOE_AT(comm_sms), "16", 1, 1024, "4|8|16|24|32|48",                        \
+     "workers that route, pack and gather rows, and combine them where that is done"},                    \
+    {"send_sms", OPTION_COUNT, MOE_AT(send_sms), "1", 1, 64, "1|2|4",                                     \
+     "workers that issue puts to other nodes (none with one node)"},                                      \
+    {"chunk", OPTION_SIZE, MOE_AT(chunk_bytes), "512KiB", 1, 1ull << 32, "128KiB|256KiB|512KiB|1MiB|2MiB|4MiB",\
+     "bytes of tokens per put, rounded to whole rows"},                                                   \
+    {"gather_rows", OPTION_COUNT, MOE_AT(gather_rows), "32", 1, 1024, "16|32|64|128",                     \
+     "rows that one task gathers, at most those of a tile"},                                              \
+    {"tile_m", OPTION_COUNT, MOE_AT(tile_m), "128", 8, 1024, NULL,                                        \
+     "rows of an output tile, and of a work-list entry"},                                                 \
+    {"depth", OPTION_COUNT, MOE_AT(depth), "2", 2, 8, NULL,                                               \
      "copies of what other ranks write, used in turn by epochs"}
 
 struct moe_dispatch {

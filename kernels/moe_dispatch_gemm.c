@@ -18,7 +18,7 @@
 static const struct option moe_options[] = {
     MOE_OPTIONS,
     {"tile_n", OPTION_COUNT, MOE_AT(tile_n), "256", 8, 1024, NULL, "columns of an output tile"},
-    {"join", OPTION_BOOL, MOE_AT(join), "true", 0, 0, NULL,
+    {"join", OPTION_BOOL, MOE_AT(join), "true", 0, 0, "false|true",
      "gathering workers compute when they have nothing left to gather"},
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL},
 };

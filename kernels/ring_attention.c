@@ -37,15 +37,16 @@ struct ra_params {
 };
 
 static const struct option ra_options[] = {
-    {"comm_sms", OPTION_COUNT, offsetof(struct ra_params, comm_sms), "8", 1, 1024, NULL,
+    {"comm_sms", OPTION_COUNT, offsetof(struct ra_params, comm_sms), "8", 1, 1024, "2|4|8|16|32",
      "workers that copy within the node"},
-    {"send_sms", OPTION_COUNT, offsetof(struct ra_params, send_sms), "1", 1, 64, NULL,
+    {"send_sms", OPTION_COUNT, offsetof(struct ra_params, send_sms), "1", 1, 64, "1|2|4",
      "workers that issue puts to other nodes (none with one node)"},
-    {"chunk", OPTION_SIZE, offsetof(struct ra_params, chunk_bytes), "1MiB", 1, 1ull << 32, NULL,
+    {"chunk", OPTION_SIZE, offsetof(struct ra_params, chunk_bytes), "1MiB", 1, 1ull << 32,
+     "256KiB|512KiB|1MiB|2MiB|4MiB",
      "bytes of keys and values per copy and per put, rounded to whole rows"},
     {"tile_m", OPTION_COUNT, offsetof(struct ra_params, tile_m), "128", 8, 1024, NULL,
      "queries of a tile"},
-    {"split", OPTION_COUNT, offsetof(struct ra_params, split), "0", 0, 65536, NULL,
+    {"split", OPTION_COUNT, offsetof(struct ra_params, split), "0", 0, 65536, "0|4|8|16|32",
      "stripes that one task of a tile walks before it leaves the rest to the next; 0: all"},
     {"layout", OPTION_CHOICE, offsetof(struct ra_params, layout), "run", 0, 0, RING_LAYOUTS,
      "a rank owns a run of the sequence; or one stripe from its front and one from its end"},
@@ -53,7 +54,7 @@ static const struct option ra_options[] = {
      "pieces travel owner by owner; or the first piece of each owner first"},
     {"depth", OPTION_COUNT, offsetof(struct ra_params, depth), "2", 1, 8, NULL,
      "copies of the buffer of keys and values, used in turn by epochs"},
-    {"join", OPTION_BOOL, offsetof(struct ra_params, join), "true", 0, 0, NULL,
+    {"join", OPTION_BOOL, offsetof(struct ra_params, join), "true", 0, 0, "false|true",
      "copying workers compute when they have nothing left to copy"},
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL},
 };

@@ -9,7 +9,7 @@ uint64_t attention_ps(const struct machine *m, const struct problem *p, struct w
     double tiles = (double)(a->batch * a->heads) * (double)ceil_div(queries, m->attention.tile_queries);
     double steps = (double)ceil_div(keys, m->attention.step_keys);
     double tile_ps = (double)m->attention.fixed_ps +
-                     steps * (double)machine_attention_step_ps(m, a->head_dim);
+                     steps * (double)machine_attention_step_ps(m, a->head_dim) * m->library.attention;
 
     if (tiles / (double)m->gpu.sms * tile_ps >= (double)GEMM_TIME_MAX_PS)
         return GEMM_TIME_MAX_PS;

@@ -17,11 +17,12 @@ static double exchange_ps(const struct job *job, uint64_t inter_bytes, uint64_t 
 {
     const struct machine *m = job->machine;
     double nics = (double)m->nic.per_gpu;
-    double inter = (double)inter_bytes * 1e12 / (m->nic.rate * nics) +
+    double share = m->library.exchange;
+    double inter = (double)inter_bytes * 1e12 / (m->nic.rate * nics * share) +
                    (double)messages * (double)m->nic.message_ps / nics;
     double fixed = (double)(nccl_send_recv_fixed_ps(m) - (inter_bytes ? 0 : m->nic.latency_ps));
 
-    return fixed + larger(inter_bytes ? inter : 0, (double)intra_bytes * 1e12 / m->nvlink.rate);
+    return fixed + larger(inter_bytes ? inter : 0, (double)intra_bytes * 1e12 / (m->nvlink.rate * share));
 }
 
 /* Reads and writes as many bytes, on all SMs. */
@@ -49,7 +50,8 @@ struct moe_baseline moe_baseline_time(const struct job *job, uint64_t epoch)
     struct traffic t;
 
     job->kernel->traffic(job->problem, job->world, job->seed, epoch, job->machine->gemm.tile_m, &t);
-    shared = host + reorder_ps(job, t.rows_max * p->hidden * BF16_BYTES) + gemm_part_ps(job, &t);
+    shared = host + (job->timing.launch ? (double)job->machine->library.launch_ps : 0);
+    shared += reorder_ps(job, t.rows_max * p->hidden * BF16_BYTES) + gemm_part_ps(job, &t);
     if (world_ranks(job->world) == 1)
         return (struct moe_baseline){shared, shared};
     shared += exchange_ps(job, far > 0, 0, far) + host; /* sizes; the host hears of them */

@@ -16,6 +16,7 @@
 #include "core/world.h"
 #include "sim/engine_check.h"
 #include "sim/event_heap.h"
+#include "sim/fluid.h"
 #include "sim/network.h"
 
 /* Timers come after all flows of the same time. */
@@ -62,8 +63,9 @@ struct engine {
     uint32_t port_count;
     struct engine_group *groups;
     uint32_t group_count;
-    struct network *network;
-    engine_watch_fn *watch; /* NULL: nobody watches */
+    struct network *network; /* with SimGrid */
+    struct fluid *fluid;     /* with ENGINE_FLUID */
+    engine_watch_fn *watch;  /* NULL: nobody watches */
     void *watch_arg;
     struct watched *watched;
     uint32_t watched_capacity, first_free_watched;
@@ -149,6 +151,26 @@ static void run_alone(struct engine *e)
         call_first(e);
 }
 
+/* From one time at which anything happens to the next: flows first, as with SimGrid. */
+static void run_fluid(struct engine *e)
+{
+    for (;;) {
+        const struct event *first = event_heap_first(&e->heap);
+        uint64_t next_ps = fluid_next_ps(e->fluid, e->now_ps);
+        uint32_t flow;
+
+        if (first == NULL && next_ps == FLUID_NEVER)
+            return;
+        e->now_ps = first != NULL && first->time_ps < next_ps ? first->time_ps : next_ps;
+        while (fluid_take(e->fluid, e->now_ps, &flow)) {
+            e->draining_count--;
+            schedule_arrival(e, e->now_ps, flow);
+        }
+        while ((first = event_heap_first(&e->heap)) != NULL && first->time_ps <= e->now_ps)
+            call_first(e);
+    }
+}
+
 static void copy_config(struct engine *e, const struct engine_config *config)
 {
     e->ports = calloc(config->port_count + 1, sizeof(e->ports[0]));
@@ -171,7 +193,7 @@ enum status engine_create(const struct engine_config *config, struct engine **ou
 {
     struct engine_config chosen = *config;
 
-    if (config->api != ENGINE_ALONE)
+    if (config->api != ENGINE_ALONE && config->api != ENGINE_FLUID)
         TRY(engine_check_api(config->api, &chosen.api));
     return engine_create_unchecked(&chosen, out);
 }
@@ -184,6 +206,12 @@ enum status engine_create_unchecked(const struct engine_config *config, struct e
     e->api = config->api;
     e->first_free = NO_RECORD;
     copy_config(e, config);
+    if (e->api == ENGINE_FLUID) {
+        e->fluid = fluid_create(config);
+        snprintf(e->model, sizeof e->model, "events, max-min fair flows");
+        *out = e;
+        return ST_OK;
+    }
     if (e->api == ENGINE_ALONE) {
         snprintf(e->model, sizeof e->model, "events, flows alone on their links");
         *out = e;
@@ -317,6 +345,9 @@ void engine_flow(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes, d
         schedule_arrival(e, e->now_ps, index);
     } else if (e->api == ENGINE_ALONE) {
         schedule_arrival(e, e->now_ps + alone_ps(e, src, dst, bytes), index);
+    } else if (e->api == ENGINE_FLUID) {
+        e->draining_count++;
+        fluid_start(e->fluid, e->now_ps, index, src, dst, bytes, rate_bound);
     } else {
         e->draining_count++;
         network_start(e->network, index, src, dst, bytes, rate_bound);
@@ -344,6 +375,8 @@ void engine_run(struct engine *e)
 {
     if (e->api == ENGINE_ALONE) {
         run_alone(e);
+    } else if (e->api == ENGINE_FLUID) {
+        run_fluid(e);
     } else {
         dispatch(e, 0);
         network_run(e->network);
@@ -384,6 +417,7 @@ void engine_destroy(struct engine *e)
         return;
     if (e->network != NULL)
         network_destroy(e->network);
+    fluid_destroy(e->fluid);
     event_heap_fini(&e->heap);
     free(e->records);
     free(e->watched);

@@ -1,7 +1,7 @@
 /* Discrete events over SimGrid's network model.
  *
  * One engine per process (two SimGrid engines in one process disturb each other), but any number of
- * ENGINE_ALONE, one after the other or beside it, which does without SimGrid.  Everything runs
+ * ENGINE_FLUID and ENGINE_ALONE, beside each other and beside it, which do without SimGrid.  Everything runs
  * in engine_run(), which calls back; callbacks may start flows and timers.  Time is integer
  * picoseconds.  Events of equal time fire in the order in which they were scheduled, flows that end
  * at the same time before timers, in the order in which they were started: same input, same output.
@@ -26,6 +26,8 @@ enum engine_api {
     ENGINE_KERNEL, /* SimGrid's kernel network actions: fast, per-flow rate bounds exact */
     ENGINE_S4U,    /* public API only, slow with many flows in flight; a rate bound only delays the
                     * flow's end, it leaves no more of the link to others */
+    ENGINE_FLUID,  /* the same sharing by our own solver (sim/fluid.h), no SimGrid: any number per
+                    * process; for many small simulations, and a check on SimGrid */
     ENGINE_ALONE,  /* no SimGrid: every flow takes as long as if it had its links to itself.  For runs
                     * that perturb every delay anyway and want thousands of them a minute */
 };

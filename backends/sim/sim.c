@@ -168,7 +168,8 @@ static enum status check_duration(const struct sim *s)
 
 static void open_ranks(struct sim *s)
 {
-    uint64_t step_ps = gemm_step_ps(s->machine, rank_gemm(s), s->machine->gpu.sms);
+    double   library_ps = (double)gemm_step_ps(s->machine, rank_gemm(s), s->machine->gpu.sms);
+    uint64_t step_ps = (uint64_t)(library_ps * s->machine->program.gemm + 0.5);
 
     for (uint32_t i = 0; i < s->rank_count; i++) {
         struct rank *r = &s->ranks[i];

@@ -11,6 +11,7 @@
 const struct command commands[] = {
     {"run", "run a scenario and compare its variants", cmd_run},
     {"verify", "prove the programs of a scenario", cmd_verify},
+    {"tune", "search for the fastest program and parameters", cmd_tune},
     {"explore", "look for schedules that break a program, with seeded disorder", cmd_explore},
     {"compare", "compare the points of two result files", cmd_compare},
     {"show", "print what a scenario resolves to, or a rank's program", cmd_show},

@@ -14,6 +14,7 @@ extern const struct command commands[];
 
 int cmd_run(int argc, char **argv, const struct registry *r);
 int cmd_verify(int argc, char **argv, const struct registry *r);
+int cmd_tune(int argc, char **argv, const struct registry *r);
 int cmd_explore(int argc, char **argv, const struct registry *r);
 int cmd_compare(int argc, char **argv, const struct registry *r);
 int cmd_show(int argc, char **argv, const struct registry *r);

@@ -28,6 +28,9 @@ void report_columns(const struct column *columns, const struct problem_family *f
                     struct column out[TABLE_COLUMNS_MAX]);
 void report_add_problem(struct table *t, const struct problem_family *family, const struct problem *p);
 
+/* Bit i: option i of the program's point differs from its default. */
+uint64_t report_params_differing(const struct point *p);
+
 void report_params_find(const struct run_plan *plan, struct report_params *out);
 
 /* "comm_sms=8,chunk=1MiB"; "-" for none. */

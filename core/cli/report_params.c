@@ -17,8 +17,7 @@ static uint32_t kind_of(const struct report_params *r, const struct point *p)
     return i;
 }
 
-/* Bit i: option i of the point differs from its default. */
-static uint64_t differing(const struct point *p)
+uint64_t report_params_differing(const struct point *p)
 {
     void    *initial = calloc(1, p->kernel->params_size + 1);
     uint64_t mask = 0;
@@ -52,7 +51,7 @@ void report_params_find(const struct run_plan *plan, struct report_params *out)
             out->kinds[out->kind_count].kernel = p->kernel;
             out->kinds[out->kind_count++].program = p->program;
         }
-        out->kinds[kind].shown |= differing(p);
+        out->kinds[kind].shown |= report_params_differing(p);
     }
 }
 

@@ -1,0 +1,311 @@
+#include "sim/fluid.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "sim/event_heap.h"
+#include "sim/network.h"
+
+#define NO_LINK UINT32_MAX
+
+/* Port p has the links p (out) and port_count + p (in). */
+struct fluid_link {
+    double rate;
+    double left;       /* while rates are computed: what is not given away */
+    uint32_t unfixed;  /* flows on it that have no rate yet */
+    uint32_t count, capacity;
+    uint32_t *flows;
+    bool dirty, reached;
+};
+
+struct fluid_flow {
+    uint32_t out;              /* link, NO_LINK: none */
+    uint32_t in_first, in_count;
+    double bound;              /* 0: none */
+    double left;               /* bytes, at since_ps */
+    double rate, next_rate;
+    uint64_t since_ps;
+    uint64_t version;          /* of its entry in the heap: older ones are void */
+    bool active, reached, fixed;
+};
+
+struct fluid {
+    uint32_t port_count, group_count, link_count;
+    struct engine_group *groups;
+    struct fluid_link *links;
+    struct fluid_flow *flows;
+    uint32_t flow_capacity;
+    uint64_t version; /* counts upwards, so that equal times go in the order of their computation */
+    struct event_heap heap;
+    uint32_t *dirty;   /* links whose set of flows changed */
+    uint32_t dirty_count;
+    uint32_t *reached; /* links of the part that is solved again */
+    uint32_t reached_count;
+    uint32_t *part;    /* flows of it */
+    uint32_t part_count;
+};
+
+struct fluid *fluid_create(const struct engine_config *config)
+{
+    struct fluid *f = calloc(1, sizeof(*f));
+
+    assert(f != NULL);
+    f->port_count = config->port_count;
+    f->group_count = config->group_count;
+    f->link_count = 2 * f->port_count;
+    f->links = calloc(f->link_count + 1, sizeof(f->links[0]));
+    f->dirty = calloc(f->link_count + 1, sizeof(f->dirty[0]));
+    f->reached = calloc(f->link_count + 1, sizeof(f->reached[0]));
+    f->groups = calloc(f->group_count + 1, sizeof(f->groups[0]));
+    assert(f->links != NULL && f->dirty != NULL && f->reached != NULL && f->groups != NULL);
+    for (uint32_t i = 0; i < f->link_count; i++)
+        f->links[i].rate = config->ports[i % f->port_count].rate;
+    for (uint32_t i = 0; i < f->group_count; i++)
+        f->groups[i] = config->groups[i];
+    return f;
+}
+
+void fluid_destroy(struct fluid *f)
+{
+    if (f == NULL)
+        return;
+    for (uint32_t i = 0; i < f->link_count; i++)
+        free(f->links[i].flows);
+    free(f->links);
+    free(f->dirty);
+    free(f->reached);
+    free(f->groups);
+    free(f->flows);
+    free(f->part);
+    event_heap_fini(&f->heap);
+    free(f);
+}
+
+static void link_touch(struct fluid *f, uint32_t link)
+{
+    if (f->links[link].dirty)
+        return;
+    f->links[link].dirty = true;
+    f->dirty[f->dirty_count++] = link;
+}
+
+static void link_add(struct fluid *f, uint32_t link, uint32_t flow)
+{
+    struct fluid_link *l = &f->links[link];
+
+    if (l->count == l->capacity) {
+        l->capacity = l->capacity > 0 ? 2 * l->capacity : 4;
+        l->flows = realloc(l->flows, l->capacity * sizeof(l->flows[0]));
+        assert(l->flows != NULL);
+    }
+    l->flows[l->count++] = flow;
+    link_touch(f, link);
+}
+
+static void link_remove(struct fluid *f, uint32_t link, uint32_t flow)
+{
+    struct fluid_link *l = &f->links[link];
+    uint32_t i = 0;
+
+    while (l->flows[i] != flow)
+        i++;
+    l->flows[i] = l->flows[--l->count];
+    link_touch(f, link);
+}
+
+typedef void link_fn(struct fluid *f, uint32_t link, uint32_t flow);
+
+static void flow_links(struct fluid *f, uint32_t flow, link_fn *fn)
+{
+    struct fluid_flow s = f->flows[flow];
+
+    if (s.out != NO_LINK)
+        fn(f, s.out, flow);
+    for (uint32_t i = 0; i < s.in_count; i++)
+        fn(f, s.in_first + i, flow);
+}
+
+static void flows_grow(struct fluid *f, uint32_t flow)
+{
+    uint32_t before = f->flow_capacity;
+
+    if (flow < before)
+        return;
+    while (f->flow_capacity <= flow)
+        f->flow_capacity = f->flow_capacity > 0 ? 2 * f->flow_capacity : 64;
+    f->flows = realloc(f->flows, f->flow_capacity * sizeof(f->flows[0]));
+    f->part = realloc(f->part, f->flow_capacity * sizeof(f->part[0]));
+    assert(f->flows != NULL && f->part != NULL);
+    for (uint32_t i = before; i < f->flow_capacity; i++)
+        f->flows[i] = (struct fluid_flow){.active = false};
+}
+
+static void schedule_end(struct fluid *f, uint64_t now_ps, uint32_t flow)
+{
+    struct fluid_flow *s = &f->flows[flow];
+    uint64_t end_ps = now_ps + network_round_ps(s->left * 1e12 / s->rate);
+
+    s->version = ++f->version;
+    event_heap_push(&f->heap,
+                    (struct event){.time_ps = end_ps, .order = s->version, .record = flow});
+}
+
+void fluid_start(struct fluid *f, uint64_t now_ps, uint32_t flow, uint32_t src, uint32_t dst,
+                 uint64_t bytes, double rate_bound)
+{
+    flows_grow(f, flow);
+    struct fluid_flow *s = &f->flows[flow];
+
+    assert(!s->active && bytes > 0);
+    *s = (struct fluid_flow){.out = src == ENGINE_NO_PORT ? NO_LINK : src,
+                             .bound = rate_bound,
+                             .left = (double)bytes,
+                             .since_ps = now_ps,
+                             .active = true};
+    if (dst != ENGINE_NO_PORT && dst < f->port_count) {
+        s->in_first = f->port_count + dst;
+        s->in_count = 1;
+    } else if (dst != ENGINE_NO_PORT) {
+        s->in_first = f->port_count + f->groups[dst - f->port_count].first_port;
+        s->in_count = f->groups[dst - f->port_count].port_count;
+    }
+    assert(s->out != NO_LINK || s->in_count > 0);
+    flow_links(f, flow, link_add);
+}
+
+static void link_reach(struct fluid *f, uint32_t link, uint32_t flow)
+{
+    struct fluid_link *l = &f->links[link];
+
+    (void)flow;
+    if (l->reached)
+        return;
+    l->reached = true;
+    l->left = l->rate;
+    l->unfixed = l->count;
+    f->reached[f->reached_count++] = link;
+}
+
+/* Collects the links and flows that depend on the dirty links. */
+static void collect_part(struct fluid *f)
+{
+    f->reached_count = f->part_count = 0;
+    for (uint32_t i = 0; i < f->dirty_count; i++) {
+        f->links[f->dirty[i]].dirty = false;
+        link_reach(f, f->dirty[i], 0);
+    }
+    f->dirty_count = 0;
+    for (uint32_t i = 0; i < f->reached_count; i++) {
+        struct fluid_link *l = &f->links[f->reached[i]];
+        for (uint32_t k = 0; k < l->count; k++) {
+            struct fluid_flow *s = &f->flows[l->flows[k]];
+            if (s->reached)
+                continue;
+            s->reached = true;
+            s->fixed = false;
+            f->part[f->part_count++] = l->flows[k];
+            flow_links(f, l->flows[k], link_reach);
+        }
+    }
+}
+
+static void link_give(struct fluid *f, uint32_t link, uint32_t flow)
+{
+    struct fluid_link *l = &f->links[link];
+
+    l->left -= f->flows[flow].next_rate;
+    l->unfixed--;
+}
+
+static void flow_fix(struct fluid *f, uint32_t flow, double rate)
+{
+    f->flows[flow].fixed = true;
+    f->flows[flow].next_rate = rate;
+    flow_links(f, flow, link_give);
+}
+
+/* Progressive filling: the tightest link, or the lowest bound, decides next. */
+static void solve_part(struct fluid *f)
+{
+    for (uint32_t open = f->part_count; open > 0;) {
+        double share = -1;
+        uint32_t tightest = NO_LINK, bounded = NO_LINK;
+        for (uint32_t i = 0; i < f->reached_count; i++) {
+            const struct fluid_link *l = &f->links[f->reached[i]];
+            if (l->unfixed > 0 && (share < 0 || l->left / l->unfixed < share)) {
+                share = l->left / l->unfixed;
+                tightest = f->reached[i];
+            }
+        }
+        for (uint32_t i = 0; i < f->part_count; i++) {
+            const struct fluid_flow *s = &f->flows[f->part[i]];
+            if (!s->fixed && s->bound > 0 && s->bound < share) {
+                share = s->bound;
+                bounded = f->part[i];
+            }
+        }
+        if (bounded != NO_LINK) {
+            flow_fix(f, bounded, share);
+            open--;
+            continue;
+        }
+        const struct fluid_link *l = &f->links[tightest];
+        for (uint32_t k = 0; k < l->count; k++)
+            if (!f->flows[l->flows[k]].fixed) {
+                flow_fix(f, l->flows[k], share);
+                open--;
+            }
+    }
+}
+
+static void apply_rates(struct fluid *f, uint64_t now_ps)
+{
+    for (uint32_t i = 0; i < f->reached_count; i++)
+        f->links[f->reached[i]].reached = false;
+    for (uint32_t i = 0; i < f->part_count; i++) {
+        struct fluid_flow *s = &f->flows[f->part[i]];
+        s->reached = false;
+        if (s->next_rate == s->rate)
+            continue;
+        s->left -= s->rate * (double)(now_ps - s->since_ps) * 1e-12;
+        s->left = s->left > 0 ? s->left : 0;
+        s->since_ps = now_ps;
+        s->rate = s->next_rate;
+        schedule_end(f, now_ps, f->part[i]);
+    }
+}
+
+/* The first entry that is not void. */
+static const struct event *heap_head(struct fluid *f)
+{
+    const struct event *first;
+
+    while ((first = event_heap_first(&f->heap)) != NULL &&
+           (!f->flows[first->record].active || f->flows[first->record].version != first->order))
+        event_heap_pop(&f->heap);
+    return first;
+}
+
+uint64_t fluid_next_ps(struct fluid *f, uint64_t now_ps)
+{
+    if (f->dirty_count > 0) {
+        collect_part(f);
+        solve_part(f);
+        apply_rates(f, now_ps);
+    }
+    const struct event *first = heap_head(f);
+    return first != NULL ? first->time_ps : FLUID_NEVER;
+}
+
+bool fluid_take(struct fluid *f, uint64_t now_ps, uint32_t *flow_out)
+{
+    const struct event *first = heap_head(f);
+
+    if (first == NULL || first->time_ps > now_ps)
+        return false;
+    uint32_t flow = event_heap_pop(&f->heap).record;
+    f->flows[flow].active = false;
+    flow_links(f, flow, link_remove);
+    *flow_out = flow;
+    return true;
+}
