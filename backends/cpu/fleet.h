@@ -23,6 +23,7 @@
 #include "backends/ops/tile_ops.h"
 #include "core/backend.h"
 #include "core/check.h"
+#include "core/clock.h"
 
 struct cpu_options {
     uint64_t threads_per_crew; /* at most; a crew of fewer workers gets as many */
@@ -145,7 +146,6 @@ void fleet_stop(struct fleet *f, enum stop why); /* the first one counts */
 bool fleet_stopped(const struct fleet *f);
 void fleet_refuse(struct worker *w, const struct task *route, uint64_t dropped); /* stops the run */
 bool worker_await(struct worker *w, uint32_t flag, uint64_t target); /* false: the run stops */
-uint64_t clock_now_ns(void);
 
 /* ---- fleet_worker.c, fleet_epoch.c, fleet_fifo.c, fleet_watch.c, fleet_hang.c ---- */
 

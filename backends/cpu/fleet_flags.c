@@ -1,17 +1,7 @@
-#include <time.h>
-
 #include "backends/cpu/fleet.h"
 #include "backends/ops/route.h"
 
 #define SPINS 50 /* about the time of a few flag hops; more would starve the other workers */
-
-uint64_t clock_now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 /* ---- signals ---- */
 
