@@ -1,6 +1,9 @@
 #include "backends/net/mesh.h"
 
 #include <assert.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "core/log.h"
@@ -56,4 +59,52 @@ enum status mesh_connect(struct endpoint *const *mine, uint32_t count, struct bo
     free(own);
     free(all);
     return st;
+}
+
+/* ---- barrier ---- */
+
+struct waiter {
+    struct bootstrap *b;
+    enum status       status;
+    atomic_bool       done;
+};
+
+static void *wait_for_all(void *arg)
+{
+    struct waiter *w = arg;
+
+    w->status = bootstrap_barrier(w->b);
+    atomic_store(&w->done, true);
+    return NULL;
+}
+
+static enum status poll_all(struct endpoint *const *mine, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t id;
+        uint32_t completed;
+
+        TRY(endpoint_poll(mine[i], &id, 1, &completed));
+    }
+    return ST_OK;
+}
+
+enum status mesh_barrier(struct endpoint *const *mine, uint32_t count, struct bootstrap *b)
+{
+    struct waiter w = {.b = b};
+    enum status   st = ST_OK;
+    pthread_t     thread;
+
+    for (uint32_t i = 0; i < count; i++)
+        assert(endpoint_pending(mine[i]) == 0);
+    if (pthread_create(&thread, NULL, wait_for_all, &w) != 0) {
+        log_error("mesh: no thread to wait with");
+        return ST_MEMORY;
+    }
+    while (!atomic_load(&w.done) && st >= 0) {
+        st = poll_all(mine, count);
+        sched_yield();
+    }
+    pthread_join(thread, NULL);
+    return st < 0 ? st : w.status;
 }

@@ -12,4 +12,8 @@
  * the other nodes.  On an error of the bootstrap see b->error, else the endpoints' endpoint_error(). */
 enum status mesh_connect(struct endpoint *const *mine, uint32_t count, struct bootstrap *b);
 
+/* Collective: returns once every member has come here, and polls until then, for others may need this end's
+ * progress to complete their puts.  Own puts have been completed before. */
+enum status mesh_barrier(struct endpoint *const *mine, uint32_t count, struct bootstrap *b);
+
 #endif

@@ -7,15 +7,16 @@
  *            The flag changes only after that put's own bytes are there: who reads the new value
  *            (load acquire) reads the bytes.  Nothing else is ordered: not two puts, and not a put's
  *            bytes among themselves.  Each put arrives once.
- * Completion the put's bytes and its flag are at the peer, whether it polls or not, and the source may
- *            be overwritten.  A put that is started afterwards does not overtake it.  Completions
- *            come in any order.
+ * Completion the put's bytes and its flag are at the peer, and the source may be overwritten.  A put
+ *            that is started afterwards does not overtake it.  Completions come in any order, and
+ *            may have to wait for a poll of the peer.
  * Flags      are monotonic: a put's value is larger than what the flag holds, and no two puts to one
  *            flag are on their way at a time.
  *
  * Several endpoints may live in one process.  An endpoint is used by one thread at a time; that thread
- * has to keep polling, for some transports deliver what has arrived inside endpoint_poll().  No call
- * blocks: put and poll return at once, open, connect and close after seconds at most.
+ * has to keep polling until the others are done (mesh_barrier()), for some transports deliver what has
+ * arrived inside endpoint_poll().  No call blocks: put and poll return at once, open, connect and close
+ * after seconds at most.
  *
  * Errors are described once, in endpoint_error(), with the peer's name where there is one, and stay:
  * every later put or poll returns the same status.  ST_IO: peer gone, refused, wrong key, device error;
