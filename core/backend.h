@@ -8,6 +8,7 @@
 
 #include "core/kernel.h"
 #include "core/machine.h"
+#include "core/node_link.h"
 #include "core/option.h"
 #include "core/program.h"
 #include "core/status.h"
@@ -36,6 +37,7 @@ struct job {
     uint64_t              seed;
     bool                  data;    /* move and check real data; a backend may always do */
     uint64_t              memory_limit_bytes; /* 0: none */
+    const struct node_link *nodes; /* NULL: all nodes are in this process; else it is one of them */
     /* NULL: never.  Once set, the run ends soon with ST_INTERRUPTED and says in its report where it stood. */
     const volatile sig_atomic_t *interrupted;
     struct trace         *trace; /* where the backend reports what happened when; NULL: nobody asks */

@@ -10,18 +10,10 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/log.h"
-
-uint64_t child_clock_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static bool write_all(int fd, const void *data, size_t size_bytes)
 {
@@ -94,7 +86,7 @@ enum status child_start(struct child *c, child_fn *fn, void *arg, uint64_t timeo
     *c = (struct child){.pid = pid,
                         .pipe = ends[0],
                         .timeout_ns = timeout_ns,
-                        .deadline_ns = child_clock_ns() + timeout_ns,
+                        .deadline_ns = clock_now_ns() + timeout_ns,
                         .result = result};
     return ST_OK;
 }
@@ -166,7 +158,7 @@ void child_stop(struct child *c)
     if (c->pid == 0)
         return;
     c->asked = true;
-    c->deadline_ns = child_clock_ns() + CHILD_GRACE_NS;
+    c->deadline_ns = clock_now_ns() + CHILD_GRACE_NS;
     kill(c->pid, SIGTERM);
 }
 
@@ -186,7 +178,7 @@ bool child_step(struct child *c)
     ssize_t n;
 
     assert(c->pid > 0);
-    if (child_clock_ns() >= c->deadline_ns)
+    if (clock_now_ns() >= c->deadline_ns)
         end_in_time(c);
     if (poll(&(struct pollfd){.fd = c->pipe, .events = POLLIN}, 1, 0) <= 0)
         return false;

@@ -44,6 +44,4 @@ void child_stop(struct child *c);
 /* In the child: what is set once it is asked to stop.  A child that never calls this ends at once then. */
 const volatile sig_atomic_t *child_interrupt(void);
 
-uint64_t child_clock_ns(void);
-
 #endif

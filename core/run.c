@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/child.h"
+#include "core/clock.h"
 #include "core/log.h"
 
 #define JOBS_MAX 256
@@ -142,7 +143,7 @@ static void wait_for_some(struct pool *p)
     if (poll(fds, n, TICK_MS) < 0)
         return; /* a signal: the caller looks */
     for (nfds_t i = 0; i < n; i++) {
-        bool late = child_clock_ns() >= of[i]->child.deadline_ns;
+        bool late = clock_now_ns() >= of[i]->child.deadline_ns;
 
         if ((fds[i].revents || late) && child_step(&of[i]->child)) {
             p->memory_bytes -= of[i]->unit->memory_bytes;

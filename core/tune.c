@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/child.h"
+#include "core/clock.h"
 #include "core/log.h"
 #include "core/stats.h"
 
@@ -119,7 +120,7 @@ static bool points_left(const struct search *s)
 
 static bool time_left(const struct search *s)
 {
-    return s->deadline_ns == 0 || child_clock_ns() < s->deadline_ns;
+    return s->deadline_ns == 0 || clock_now_ns() < s->deadline_ns;
 }
 
 /* Takes the candidate up for the next batch, unless it was there before or the budget forbids. */
@@ -394,7 +395,7 @@ static enum status tune_problem(struct tune *t, const struct tune_config *config
 enum status tune_run(const struct scenario *s, const struct tune_config *config, struct tune *out)
 {
     const struct point **points = calloc(s->point_count + 1, sizeof *points);
-    uint64_t             deadline_ns = config->time_ns ? child_clock_ns() + config->time_ns : 0;
+    uint64_t             deadline_ns = config->time_ns ? clock_now_ns() + config->time_ns : 0;
     enum status          st = ST_OK;
 
     assert(points);

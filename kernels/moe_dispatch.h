@@ -47,7 +47,8 @@ struct moe_params {
      "workers that route, pack and gather rows, and combine them where that is done"},                    \
     {"send_sms", OPTION_COUNT, MOE_AT(send_sms), "1", 1, 64, "1|2|4",                                     \
      "workers that issue puts to other nodes (none with one node)"},                                      \
-    {"chunk", OPTION_SIZE, MOE_AT(chunk_bytes), "512KiB", 1, 1ull << 32, "128KiB|256KiB|512KiB|1MiB|2MiB|4MiB",\
+    {"chunk", OPTION_SIZE, MOE_AT(chunk_bytes), "512KiB", 1, 1ull << 32,                                  \
+     "128KiB|256KiB|512KiB|1MiB|2MiB|4MiB",                                                               \
      "bytes of tokens per put, rounded to whole rows"},                                                   \
     {"gather_rows", OPTION_COUNT, MOE_AT(gather_rows), "32", 1, 1024, "16|32|64|128",                     \
      "rows that one task gathers, at most those of a tile"},                                              \

@@ -5,8 +5,10 @@
  *          anything.
  * Epochs   the last worker of a rank to arrive does `end`, then `begin` of the next epoch
  *          (fleet_epoch.c).
- * Puts     go through a FIFO to the rank's proxy, which copies and signals in any order
- *          (fleet_fifo.c).
+ * Puts     go through a FIFO of the rank (fleet_fifo.c) and one proxy for all of them to a transport
+ *          (fleet_net.c).  What they raise is mirrored into the rank's flags.
+ * Nodes    are all in this process, or one is, and the others in processes like it (core/nodes.h).  Arrays
+ *          hold this process's ranks; rank numbers are those of the world.
  * Watch    the calling thread, which decides that nothing will ever move again (fleet_watch.c).
  *
  * Memory order: only flags synchronise.  Counters that are watched are relaxed. */
@@ -21,15 +23,22 @@
 
 #include "backends/cpu/bell.h"
 #include "backends/cpu/fleet_log.h"
+#include "backends/net/bootstrap.h"
+#include "backends/net/proxy.h"
 #include "backends/ops/tile_ops.h"
 #include "core/backend.h"
 #include "core/check.h"
+#include "core/clock.h"
 
 struct cpu_options {
     uint64_t threads_per_crew; /* at most; a crew of fewer workers gets as many */
     uint64_t fifo;             /* commands */
     uint64_t timeout_ps;
+    uint32_t transport;        /* position in CPU_TRANSPORTS */
+    char     transport_options[OPTION_TEXT_BYTES]; /* "reorder=true seed=7" */
 };
+
+#define CPU_TRANSPORTS "loopback|ofi|verbs"
 
 struct counter {
     alignas(64) _Atomic uint64_t value; /* a cache line each */
@@ -76,11 +85,16 @@ struct command;
 struct fifo {
     struct command  *slots; /* NULL: the program has no second node */
     uint32_t         capacity;
-    struct bell      filled, emptied;
-    _Atomic uint32_t closed;
-    pthread_t        thread;
-    bool             started;
+    _Atomic uint32_t filled; /* slots */
+    uint64_t         random; /* the proxy's: which slot comes next */
+    struct bell      emptied;
     struct fleet_log log; /* the proxy's */
+};
+
+/* A flag that a put from another node raises. */
+struct arrival {
+    uint32_t flag;
+    uint64_t seen; /* of its value */
 };
 
 /* Times are kept for the epochs that can become samples. */
@@ -95,6 +109,9 @@ struct rank {
     struct counter      popped[PROGRAM_QUEUES_MAX]; /* this epoch */
     struct counter      signals; /* received */
     struct fifo         fifo;
+    uint64_t           *put_flags; /* by flag: what puts from other nodes raise; NULL as fifo.slots */
+    struct arrival     *arrivals;
+    uint32_t            arrival_count;
     struct check_report check;
     uint64_t            epoch; /* begun last */
     uint64_t            started_ns[EPOCH_TIMES], ended_ns[EPOCH_TIMES]; /* by epoch % EPOCH_TIMES */
@@ -106,7 +123,8 @@ enum stop {
     STOP_TIMEOUT,
     STOP_INTERRUPTED,
     STOP_START,    /* a thread did not start */
-    STOP_OVERFLOW, /* more was routed to a rank than fits, see `refusal` */
+    STOP_OVERFLOW, /* more was routed to a rank than fits, see `failure` */
+    STOP_NET,      /* the way between nodes, or another node's process: see `failure` and `failed` */
 };
 
 struct fleet {
@@ -114,10 +132,11 @@ struct fleet {
     const struct program     *program;
     const struct cpu_options *options;
     uint64_t                  epochs;
-    uint32_t                  rank_count, worker_count, crew_threads[PROGRAM_CREWS_MAX];
+    uint32_t                  first_rank, rank_count; /* that live here */
+    uint32_t                  worker_count, crew_threads[PROGRAM_CREWS_MAX];
     struct rank              *ranks;
     struct worker            *workers; /* by rank, then crew */
-    uint8_t                 **windows;
+    uint8_t                 **windows; /* by number in the world; NULL: elsewhere */
     struct memory             memory;
     uint64_t                  started_ns;
 
@@ -126,10 +145,20 @@ struct fleet {
     _Atomic uint64_t wakings;  /* waits that have ended */
     _Atomic uint32_t checking; /* ranks at an epoch's begin or end, which may take long */
     _Atomic uint32_t ended;    /* workers */
+    _Atomic uint64_t aligned;  /* ranks that have come to the end of an epoch, all epochs */
     _Atomic uint64_t dropped;  /* pairs that routes dropped */
-    _Atomic uint32_t refused;
-    char             refusal[256]; /* the first one's */
+    _Atomic uint32_t failures;
+    char             failure[640]; /* the first one's words */
+    enum status      failed;
     struct bell      end_bell;
+
+    struct bootstrap  nodes; /* no ops: all nodes are here */
+    pthread_mutex_t   nodes_lock;
+    struct endpoint **endpoints;
+    void             *transport_options;
+    struct proxy     *proxy;
+    struct bell       proxy_bell; /* rings for every command */
+    struct proxy_counters puts;
 };
 
 /* ---- fleet.c ---- */
@@ -141,6 +170,19 @@ uint64_t fleet_memory_bytes(const struct job *job);
 bool     fleet_create(const struct job *job, struct fleet *f);
 void     fleet_destroy(struct fleet *f);
 
+static inline struct rank *fleet_rank(const struct fleet *f, uint32_t rank)
+{
+    return &f->ranks[rank - f->first_rank];
+}
+
+static inline bool fleet_is_here(const struct fleet *f, uint32_t rank)
+{
+    return rank - f->first_rank < f->rank_count;
+}
+
+/* The ranks that will live in this process, and the first of them. */
+uint32_t fleet_ranks_here(const struct job *job, uint32_t *first_out);
+
 /* ---- fleet_flags.c ---- */
 
 uint64_t fleet_signal(struct fleet *f, uint32_t rank, uint32_t flag, uint64_t add); /* what it left there */
@@ -151,8 +193,10 @@ bool fleet_flag_reached(const struct rank *r, uint32_t flag, uint64_t target);
 void fleet_stop(struct fleet *f, enum stop why); /* the first one counts */
 bool fleet_stopped(const struct fleet *f);
 void fleet_refuse(struct worker *w, const struct task *route, uint64_t dropped); /* stops the run */
+/* Stops it with what fleet_stop() gets; only the first one's words are kept. */
+void fleet_fail(struct fleet *f, enum stop why, enum status st, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 bool worker_await(struct worker *w, uint32_t flag, uint64_t target); /* false: the run stops */
-uint64_t clock_now_ns(void);
 
 /* ---- fleet_worker.c, fleet_epoch.c, fleet_fifo.c, fleet_watch.c, fleet_hang.c ---- */
 
@@ -164,10 +208,22 @@ bool     epoch_turn(struct worker *w, uint64_t epoch); /* all of this rank's wor
 
 uint64_t fifo_bytes(uint64_t capacity);
 bool     fifo_push(struct worker *w, const struct task *t, const struct log_entry *by);
-void    *fifo_main(void *rank);
-void     fifo_close(struct fifo *f); /* what was pushed is still delivered */
+extern const struct proxy_source fifo_source; /* of struct rank */
 
 void fleet_watch(struct fleet *f);
+void fleet_describe_node(const struct fleet *f, uint32_t node, char *out, size_t out_bytes); /* "node 1 on host" */
 void fleet_report_hang(const struct fleet *f, char *out, size_t out_bytes);
+
+/* ---- fleet_net.c ---- */
+
+/* Joins the other nodes, opens and connects endpoints; nothing where there is one node.  What is wrong is in
+ * f->failure. */
+enum status fleet_net_open(struct fleet *f);
+enum status fleet_net_start(struct fleet *f); /* the proxy */
+enum status fleet_net_meet(struct fleet *f);  /* returns once every node's process has come here */
+void        fleet_net_check(struct fleet *f); /* stops the run when the way between nodes is broken */
+void        fleet_net_stop(struct fleet *f);
+void        fleet_net_close(struct fleet *f); /* safe on whatever open left behind */
+uint64_t    fleet_net_bytes(const struct job *job); /* that it allocates, at most */
 
 #endif

@@ -1,23 +1,16 @@
-#include <time.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #include "backends/cpu/fleet.h"
 #include "backends/ops/route.h"
 
 #define SPINS 50 /* about the time of a few flag hops; more would starve the other workers */
 
-uint64_t clock_now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 /* ---- signals ---- */
 
 uint64_t fleet_signal(struct fleet *f, uint32_t rank, uint32_t flag, uint64_t add)
 {
-    struct rank *r = &f->ranks[rank];
+    struct rank *r = fleet_rank(f, rank);
     uint64_t before = atomic_fetch_add_explicit(&r->flags[flag].value, add, memory_order_release);
 
     atomic_fetch_add_explicit(&r->signals.value, 1, memory_order_relaxed);
@@ -25,6 +18,7 @@ uint64_t fleet_signal(struct fleet *f, uint32_t rank, uint32_t flag, uint64_t ad
     return before + add;
 }
 
+/* Those on the own node: what a put raises on another one is the transport's. */
 void fleet_signal_task(struct fleet *f, uint32_t rank, const struct task *t, struct fleet_log *log,
                        const struct log_entry *by)
 {
@@ -34,6 +28,8 @@ void fleet_signal_task(struct fleet *f, uint32_t rank, const struct task *t, str
     for (uint32_t i = 0; i < t->signal_count; i++) {
         uint32_t first, count = program_target_ranks(f->program, rank, t->signals[i].rank, &first);
 
+        if (!world_same_node(f->program->world, rank, first))
+            continue;
         e.flag = t->signals[i].flag;
         for (e.rank = first; e.rank < first + count; e.rank++) {
             e.value = fleet_signal(f, e.rank, e.flag, t->signals[i].add);
@@ -71,13 +67,25 @@ void fleet_stop(struct fleet *f, enum stop why)
     }
 }
 
+void fleet_fail(struct fleet *f, enum stop why, enum status st, const char *format, ...)
+{
+    va_list args;
+
+    if (atomic_fetch_add(&f->failures, 1) == 0) {
+        f->failed = st;
+        va_start(args, format);
+        vsnprintf(f->failure, sizeof f->failure, format, args);
+        va_end(args);
+        fleet_stop(f, why);
+    }
+}
+
 void fleet_refuse(struct worker *w, const struct task *route, uint64_t dropped)
 {
-    struct fleet *f = w->fleet;
+    char text[256];
 
-    if (atomic_fetch_add(&f->refused, 1) == 0)
-        tile_route_refusal(route, w->rank->index, w->at.epoch, dropped, f->refusal, sizeof f->refusal);
-    fleet_stop(f, STOP_OVERFLOW);
+    tile_route_refusal(route, w->rank->index, w->at.epoch, dropped, text, sizeof text);
+    fleet_fail(w->fleet, STOP_OVERFLOW, ST_INPUT, "%s", text);
 }
 
 /* ---- waits ---- */

@@ -80,6 +80,7 @@ void fleet_watch(struct fleet *f)
         bell_sleep(&f->end_bell, seen, POLL_NS);
         if (fleet_stopped(f) || all_ended(f))
             continue;
+        fleet_net_check(f);
         if (f->job->interrupted && *f->job->interrupted)
             fleet_stop(f, STOP_INTERRUPTED);
         else if (quiescent(f, &w))

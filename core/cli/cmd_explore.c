@@ -9,6 +9,7 @@
 #include "core/cli/args.h"
 #include "core/cli/commands.h"
 #include "core/cli/progress.h"
+#include "core/clock.h"
 #include "core/explore.h"
 #include "core/host.h"
 #include "core/log.h"
@@ -136,7 +137,7 @@ static void say_failure(const struct request *q, const struct explore_result *fo
 static enum status search(const struct request *q, struct explore_plan *plan)
 {
     struct progress   progress;
-    uint64_t          since_ns = child_clock_ns();
+    uint64_t          since_ns = clock_now_ns();
     struct explore_result found;
     struct run_config config = {
         .jobs = (uint32_t)q->jobs,
@@ -157,7 +158,7 @@ static enum status search(const struct request *q, struct explore_plan *plan)
         printf("%s: %" PRIu64 " runs of %" PRIu64 " program%s in %.1f s, seeds %" PRIu64 " to %" PRIu64
                ": nothing found\n",
                q->file, found.runs, plan->count, plan->count > 1 ? "s" : "",
-               (double)(child_clock_ns() - since_ns) / 1e9, q->first, q->first + q->seeds - 1);
+               (double)(clock_now_ns() - since_ns) / 1e9, q->first, q->first + q->seeds - 1);
     return st;
 }
 

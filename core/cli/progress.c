@@ -4,18 +4,18 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "core/child.h"
+#include "core/clock.h"
 
 void progress_begin(struct progress *p, const char *what, bool quiet)
 {
     *p = (struct progress){
-        .shown = !quiet && isatty(STDERR_FILENO), .what = what, .start_ns = child_clock_ns()};
+        .shown = !quiet && isatty(STDERR_FILENO), .what = what, .start_ns = clock_now_ns()};
 }
 
 void progress_update(void *progress, uint64_t finished, uint64_t total)
 {
     struct progress *p = progress;
-    double           elapsed = (double)(child_clock_ns() - p->start_ns) / 1e9;
+    double           elapsed = (double)(clock_now_ns() - p->start_ns) / 1e9;
 
     if (!p->shown)
         return;
