@@ -13,6 +13,7 @@ const struct command commands[] = {
     {"verify", "prove the programs of a scenario", cmd_verify},
     {"explore", "look for schedules that break a program, with seeded disorder", cmd_explore},
     {"compare", "compare the points of two result files", cmd_compare},
+    {"report", "write results as one HTML file", cmd_report},
     {"show", "print what a scenario resolves to, or a rank's program", cmd_show},
     {"list", "print the kernels, backends, machines and scenarios there are", cmd_list},
     {"machine", "write a machine file", cmd_machine},

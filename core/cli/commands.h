@@ -16,6 +16,7 @@ int cmd_run(int argc, char **argv, const struct registry *r);
 int cmd_verify(int argc, char **argv, const struct registry *r);
 int cmd_explore(int argc, char **argv, const struct registry *r);
 int cmd_compare(int argc, char **argv, const struct registry *r);
+int cmd_report(int argc, char **argv, const struct registry *r);
 int cmd_show(int argc, char **argv, const struct registry *r);
 int cmd_list(int argc, char **argv, const struct registry *r);
 int cmd_machine(int argc, char **argv, const struct registry *r);
