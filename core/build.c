@@ -16,6 +16,7 @@ const struct build_part build_parts[] = {
     {"OpenBLAS", BUILD_OPENBLAS, true, "tiles of the cpu backend"},
     {"libfyaml", BUILD_FYAML, true, "scenario and machine files"},
     {"jansson", BUILD_JANSSON, true, "result files"},
+    {"expat", BUILD_EXPAT, true, "NCCL's topology files"},
     {"zlib", BUILD_ZLIB, true, "compressed traces"},
     {"CUDA", BUILD_CUDA, false, "running programs on real GPUs; simulation needs none"},
     {"NCCL", BUILD_NCCL, false, "measuring the baseline on real GPUs; simulation models it"},

@@ -16,6 +16,7 @@ const struct command commands[] = {
     {"report", "write results as one HTML file", cmd_report},
     {"show", "print what a scenario resolves to, or a rank's program", cmd_show},
     {"list", "print the kernels, backends, machines and scenarios there are", cmd_list},
+    {"import", "NCCL's topology into a machine file, nccl-tests' output into results", cmd_import},
     {"machine", "write a machine file", cmd_machine},
     {"doctor", "check what this build and this host offer", cmd_doctor},
     {"help", "print this, or the help of a verb", cmd_help},
