@@ -83,25 +83,6 @@ static int take_flag(const struct args *a, int flag, struct order *o)
     }
 }
 
-/* "h200-8x400": model, NICs, Gb/s */
-static void default_name(struct machine_request *r)
-{
-    if (r->name[0])
-        return;
-    snprintf(r->name, sizeof r->name, "%.20s-%llugpu", r->gpu, (unsigned long long)r->gpus);
-    if (r->nics > 0)
-        snprintf(r->name, sizeof r->name, "%.20s-%llux%llu", r->gpu, (unsigned long long)r->nics,
-                 (unsigned long long)r->gbps);
-    for (char *c = r->name; *c; c++) {
-        bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
-
-        if (*c >= 'A' && *c <= 'Z')
-            *c = (char)(*c - 'A' + 'a');
-        else if (!letter && !(*c >= '0' && *c <= '9'))
-            *c = '-';
-    }
-}
-
 static enum status write_order(struct order *o)
 {
     struct machine m;
@@ -109,7 +90,7 @@ static enum status write_order(struct order *o)
 
     if (o->detect)
         TRY(machine_detect(&o->request));
-    default_name(&o->request);
+    machine_request_name(&o->request);
     TRY(machine_from_request(&o->request, &m, origin, sizeof origin));
     snprintf(path, sizeof path, "%s.yaml", o->request.name);
     if (!o->output)

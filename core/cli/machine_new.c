@@ -165,3 +165,21 @@ enum status machine_from_request(const struct machine_request *r, struct machine
     *out = m;
     return ST_OK;
 }
+
+void machine_request_name(struct machine_request *r)
+{
+    if (r->name[0])
+        return;
+    snprintf(r->name, sizeof r->name, "%.20s-%llugpu", r->gpu, (unsigned long long)r->gpus);
+    if (r->nics > 0)
+        snprintf(r->name, sizeof r->name, "%.20s-%llux%llu", r->gpu, (unsigned long long)r->nics,
+                 (unsigned long long)r->gbps);
+    for (char *c = r->name; *c; c++) {
+        bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
+
+        if (*c >= 'A' && *c <= 'Z')
+            *c = (char)(*c - 'A' + 'a');
+        else if (!letter && !(*c >= '0' && *c <= '9'))
+            *c = '-';
+    }
+}

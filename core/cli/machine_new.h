@@ -25,4 +25,7 @@ enum status machine_detect(struct machine_request *r);
 enum status machine_from_request(const struct machine_request *r, struct machine *out, char *origin,
                                  size_t origin_bytes);
 
+/* Gives it a name made of its parts if it has none: "h200-8x400" (model, NICs, Gb/s). */
+void machine_request_name(struct machine_request *r);
+
 #endif
