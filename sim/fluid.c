@@ -186,15 +186,11 @@ static void link_reach(struct fluid *f, uint32_t link, uint32_t flow)
     f->reached[f->reached_count++] = link;
 }
 
-/* Collects the links and flows that depend on the dirty links. */
-static void collect_part(struct fluid *f)
+/* Collects the links and flows that depend on one link. */
+static void collect_part(struct fluid *f, uint32_t link)
 {
     f->reached_count = f->part_count = 0;
-    for (uint32_t i = 0; i < f->dirty_count; i++) {
-        f->links[f->dirty[i]].dirty = false;
-        link_reach(f, f->dirty[i], 0);
-    }
-    f->dirty_count = 0;
+    link_reach(f, link, 0);
     for (uint32_t i = 0; i < f->reached_count; i++) {
         struct fluid_link *l = &f->links[f->reached[i]];
         for (uint32_t k = 0; k < l->count; k++) {
@@ -261,7 +257,7 @@ static void solve_part(struct fluid *f)
 static void apply_rates(struct fluid *f, uint64_t now_ps)
 {
     for (uint32_t i = 0; i < f->reached_count; i++)
-        f->links[f->reached[i]].reached = false;
+        f->links[f->reached[i]].reached = f->links[f->reached[i]].dirty = false;
     for (uint32_t i = 0; i < f->part_count; i++) {
         struct fluid_flow *s = &f->flows[f->part[i]];
         s->reached = false;
@@ -288,11 +284,15 @@ static const struct event *heap_head(struct fluid *f)
 
 uint64_t fluid_next_ps(struct fluid *f, uint64_t now_ps)
 {
-    if (f->dirty_count > 0) {
-        collect_part(f);
+    /* Part by part: nodes that do the same at the same time share nothing. */
+    for (uint32_t i = 0; i < f->dirty_count; i++) {
+        if (!f->links[f->dirty[i]].dirty)
+            continue;
+        collect_part(f, f->dirty[i]);
         solve_part(f);
         apply_rates(f, now_ps);
     }
+    f->dirty_count = 0;
     const struct event *first = heap_head(f);
     return first != NULL ? first->time_ps : FLUID_NEVER;
 }

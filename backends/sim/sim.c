@@ -22,7 +22,7 @@ static const struct option options[] = {
     {"jitter", OPTION_NUMBER, offsetof(struct sim_options, jitter), "0", .min = 0, .max = 0.5,
      .help = "relative spread of tile times, flag latencies and flows, drawn from the seed"},
     {"engine", OPTION_CHOICE, offsetof(struct sim_options, engine), "auto",
-     .choices = "auto|kernel|s4u|alone",
+     .choices = "auto|kernel|s4u|fluid|alone",
      .help = "how SimGrid's network model is driven; auto takes the fast way where it is safe; "
              "alone: without SimGrid, flows do not share links"},
     {"unordered", OPTION_BOOL, offsetof(struct sim_options, unordered), "false",
