@@ -74,7 +74,7 @@ static void rank_start(void *arg, uint64_t rank, uint64_t epoch)
 
 static uint64_t launch_ps(const struct sim *s)
 {
-    return s->job->timing.launch ? s->machine->host.launch_ps + s->machine->program.launch_ps : 0;
+    return s->job->timing.launch ? s->machine->host.launch_ps : 0;
 }
 
 static void start_aligned(void *arg, uint64_t epoch, uint64_t unused)
