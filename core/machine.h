@@ -92,14 +92,13 @@ struct machine {
     } nic;
 
     struct { /* what runs programs, against the library on the same GPU */
-        double   gemm, attention; /* time of a step over the library's */
-        uint64_t launch_ps;       /* per epoch, beside host.launch */
+        double gemm, attention; /* time of a step over the library's */
     } program;
 
     struct { /* the baselines, against what was measured of the library alone */
-        uint64_t launch_ps; /* per iteration, beside host.launch: the framework around it */
-        double   attention; /* time of a step over attention.step */
-        double   exchange;  /* share of the links' rates that grouped send / receive reaches */
+        double attention; /* time of a step over attention.step */
+        double exchange;  /* share of the links' rates that grouped send / receive reaches */
+        bool   dedup;     /* tokens go once to each node where that is faster; else a row for each expert */
     } library;
 
     struct { /* GPU-driven puts: FIFO in pinned host memory, drained by a proxy thread */

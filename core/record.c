@@ -10,6 +10,7 @@
 
 #include "core/build.h"
 #include "core/metrics.h"
+#include "core/published.h"
 
 #define TEXT_MAX_BYTES (1u << 20) /* of a scenario file kept in its result */
 
@@ -317,6 +318,18 @@ static void set_times(json_t *o, const struct compare *c, uint64_t index)
         set(o, "speedup_over_nccl", json_real(compare_speedup(c, index)));
 }
 
+static void set_published(json_t *o, const struct scenario *s, const struct compare *c, uint64_t index)
+{
+    struct published_value v;
+
+    if (!published_find(s, c->points[index].point, &v))
+        return;
+    set(o, "published_us", json_real(v.us));
+    set(o, "published_low_us", json_real(v.low_us));
+    set(o, "published_high_us", json_real(v.high_us));
+    set_count(o, "published_sets", v.sets);
+}
+
 char *record_point(const struct scenario *s, const struct compare *c, uint64_t index)
 {
     const struct run_unit *u = &c->points[index];
@@ -333,6 +346,7 @@ char *record_point(const struct scenario *s, const struct compare *c, uint64_t i
     if (!u->result)
         return finish(o);
     set_times(o, c, index);
+    set_published(o, s, c, index);
     set_outcome(o, u->result);
     set_traffic(o, u);
     if (u->result->trace.path[0])

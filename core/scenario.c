@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/log.h"
+#include "core/published.h"
 #include "core/scenario_keys.h"
 #include "core/scenario_set.h"
 #include "core/scenario_sweep.h"
@@ -171,6 +172,7 @@ static enum status read_scenario(struct scenario *s, const struct registry *regi
     TRY(read_machine(s));
     TRY(scenario_find_family(s, registry, &s->family));
     TRY(read_check(s, registry));
+    TRY(published_read(s));
     return scenario_sweep(s, registry);
 }
 
@@ -233,6 +235,7 @@ void scenario_fini(struct scenario *s)
     free(s->points);
     free(s->backend_options);
     free(s->check_options);
+    published_destroy(s->published);
     if (s->source)
         yaml_fini(s->source);
     free(s->source);

@@ -51,6 +51,7 @@ struct scenario {
     double                threshold; /* 0: none; else exit 3 when the best fused speed-up over nccl is below */
     struct point         *points;
     uint64_t              point_count;
+    struct published     *published; /* core/published.h; NULL: nothing stands beside */
     struct yaml          *source;    /* the file's tree: places point into it */
 };
 

@@ -75,7 +75,8 @@ const struct option *option_row(const struct option *table, const char *name)
 
 void scenario_sections(const struct registry *registry, const char *names[SECTIONS_MAX])
 {
-    static const char *const fixed[] = {"problem", "world", "variants", "timing", "check"};
+    static const char *const fixed[] = {"problem", "world", "variants", "timing", "check",
+                                        "published"};
     size_t count = sizeof fixed / sizeof fixed[0];
 
     memcpy(names, fixed, sizeof fixed);

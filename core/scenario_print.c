@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/published.h"
 #include "core/scenario_keys.h"
 #include "core/scenario_sweep.h"
 
@@ -121,6 +122,8 @@ void scenario_help(const struct registry *registry, FILE *f)
     option_help(timing_options, f);
     fprintf(f, "\ncheck:  (a run with real data before the timed ones; absent: none)\n");
     option_help(check_options, f);
+    fprintf(f, "\npublished:  (results of others to print beside; absent: none)\n");
+    option_help(published_options, f);
     fprintf(f, "\nvariants:  LABEL: {program, for fused and unfused the kernel's parameters}\n");
     option_help(variant_options, f);
     for (const struct kernel *const *k = registry->kernels; *k; k++) {

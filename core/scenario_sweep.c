@@ -100,6 +100,23 @@ static bool axes_step(struct axis *axes, uint32_t count)
     return false;
 }
 
+/* A parameter's table, {4096: 8, 8192: 16}: the row of the problem's first key. */
+static enum status table_read(const struct axis *a, const struct point *p, void *base)
+{
+    const struct option *key = p->kernel->family->keys;
+    const struct yaml_node *table = axis_value(a), *row;
+    char size[OPTION_TEXT_BYTES];
+
+    option_print(key, &p->problem, size, sizeof size);
+    row = yaml_get(table, size);
+    if (!row) {
+        place_error(&table->place, "%s%s has no row for %s %s; expected one for every problem of the scenario",
+                    a->section, a->option->name, key->name, size);
+        return ST_INPUT;
+    }
+    return keys_read_value(a->section, a->option, row, NULL, base);
+}
+
 static enum status axis_read(const struct axis *a, const struct option_scope *scope, void *base)
 {
     return keys_read_value(a->section, a->option, axis_value(a), scope, base);
@@ -288,7 +305,10 @@ static enum status add_point(struct sweep *w, uint64_t capacity)
     }
     s->point_count++; /* from here on scenario_fini() frees it */
     for (uint32_t i = 0; i < w->param_count; i++)
-        TRY(axis_read(&w->params[i], w->scope, p->params));
+        if (axis_value(&w->params[i])->kind == YAML_MAP)
+            TRY(table_read(&w->params[i], p, p->params));
+        else
+            TRY(axis_read(&w->params[i], w->scope, p->params));
     return ST_OK;
 }
 

@@ -38,9 +38,26 @@ static uint32_t rail_mate(const struct gemm_reduce *g, uint32_t rank, uint64_t n
     return world_rank(g->world, (uint32_t)node, world_gpu(g->world, rank));
 }
 
+uint32_t gemm_reduce_kept(const struct gemm_reduce *g, uint32_t rank, uint32_t i)
+{
+    return g->replicate ? rail_mate(g, rank, i) : rank;
+}
+
+uint64_t gemm_reduce_kept_row(const struct gemm_reduce *g, uint32_t rank, uint32_t owner)
+{
+    uint64_t row = 0;
+
+    for (uint32_t i = 0; i < g->kept && gemm_reduce_kept(g, rank, i) != owner; i++)
+        row += part_size(g->problem.m, world_ranks(g->world), gemm_reduce_kept(g, rank, i));
+    return row;
+}
+
+/* `i` is [kept][chunk][node]. */
 static uint64_t landed_total(const struct gemm_reduce *g, uint32_t rank, uint64_t i)
 {
-    uint64_t tiles = gemm_reduce_chunk_size(g, rank, i / g->world.nodes);
+    uint64_t chunk = i / g->world.nodes;
+    uint32_t owner = gemm_reduce_kept(g, rank, (uint32_t)(chunk / g->chunks));
+    uint64_t tiles = gemm_reduce_chunk_size(g, owner, chunk % g->chunks);
 
     return i % g->world.nodes == world_node(g->world, rank) ? tiles : tiles > 0;
 }
@@ -62,7 +79,9 @@ static uint64_t sent_total(const struct gemm_reduce *g, uint32_t rank)
         puts += rail_gather_sends(&g->share, rank);
 
     for (uint32_t node = 0; node < g->world.nodes; node++)
-        if (node != world_node(g->world, rank))
+        if (g->replicate)
+            puts += (g->world.nodes - 1) * gemm_reduce_chunk_count(g, rail_mate(g, rank, node));
+        else if (node != world_node(g->world, rank))
             puts += gemm_reduce_chunk_count(g, rail_mate(g, rank, node));
     return puts;
 }
@@ -102,13 +121,21 @@ static uint32_t io(const struct program *p, uint32_t rank, struct io_slice out[P
     const struct gemm_reduce *g = p->state;
     const struct problem *s = &g->problem;
     uint64_t ranks = world_ranks(g->world);
-    uint64_t row = g->all_reduce ? 0 : part_begin(s->m, ranks, rank);
-    uint64_t rows = g->all_reduce ? s->m : part_size(s->m, ranks, rank);
 
     out[0] = (struct io_slice){IO_INPUT, g->a, 0, s->m, s->k, TENSOR_A, 0, rank * s->k};
     out[1] = (struct io_slice){IO_INPUT, g->b, 0, s->n, s->k, TENSOR_B, 0, rank * s->k};
-    out[2] = (struct io_slice){IO_OUTPUT, g->c, 0, rows, s->n, TENSOR_C, row, 0};
-    return 3;
+    if (g->all_reduce) {
+        out[2] = (struct io_slice){IO_OUTPUT, g->c, 0, s->m, s->n, TENSOR_C, 0, 0};
+        return 3;
+    }
+    for (uint32_t i = 0; i < g->kept; i++) {
+        uint32_t owner = gemm_reduce_kept(g, rank, i);
+
+        out[2 + i] = (struct io_slice){IO_OUTPUT, g->c, gemm_reduce_kept_row(g, rank, owner),
+                                       part_size(s->m, ranks, owner), s->n, TENSOR_C,
+                                       part_begin(s->m, ranks, owner), 0};
+    }
+    return 2 + g->kept;
 }
 
 static void fini(struct program *p)
@@ -137,7 +164,7 @@ static void add_buffers(struct gemm_reduce *g, struct program *p)
 {
     const struct problem *s = &g->problem;
     uint64_t nodes = g->world.nodes, ranks = world_ranks(g->world);
-    uint64_t rows = g->all_reduce ? s->m : ceil_div(s->m, ranks);
+    uint64_t rows = g->all_reduce ? s->m : g->kept * ceil_div(s->m, ranks);
 
     g->a = program_add_buffer(p, (struct buffer){"A", DTYPE_BF16, s->m, s->k, 1});
     g->b = program_add_buffer(p, (struct buffer){"B", DTYPE_BF16, s->n, s->k, 1});
@@ -147,8 +174,8 @@ static void add_buffers(struct gemm_reduce *g, struct program *p)
     if (g->unfused)
         g->partial = add_tiles(g, p, "partial", ranks * g->slots, 1);
     if (nodes > 1) {
-        g->outbox = add_tiles(g, p, "outbox", nodes * g->slots, 1);
-        g->landing = add_tiles(g, p, "landing", nodes * g->slots, g->depth);
+        g->outbox = g->replicate ? 0 : add_tiles(g, p, "outbox", nodes * g->slots, 1);
+        g->landing = add_tiles(g, p, "landing", g->kept * nodes * g->slots, g->depth);
     }
     if (nodes > 1 && g->all_reduce) {
         g->result = add_tiles(g, p, "result", g->slots, 1);
@@ -165,8 +192,8 @@ static void add_flags(struct gemm_reduce *g, struct program *p)
      * epoch e + 2 knows that everybody is done with epoch e. */
     gate_init(&g->gate, p, !g->all_reduce || g->depth == 1);
     g->tile_in = program_add_flags(p, "tile_in", nodes * g->slots * g->sources);
-    g->summed = program_add_flags(p, "summed", several ? nodes * g->chunks : 0);
-    g->landed = program_add_flags(p, "landed", several ? nodes * g->chunks : 0);
+    g->summed = program_add_flags(p, "summed", several && !g->replicate ? nodes * g->chunks : 0);
+    g->landed = program_add_flags(p, "landed", several ? g->kept * nodes * g->chunks : 0);
     if (g->all_reduce) {
         g->shared = program_add_flags(p, "shared", several ? g->chunks : 0);
         g->arrived = program_add_flags(p, "arrived", several ? nodes * g->chunks : 0);
@@ -250,10 +277,13 @@ static void init(struct gemm_reduce *g, const struct reduce_params *params)
     g->publish = (struct rail_gather){g->world, params->inter, publish_tiles, g};
 }
 
-static enum status check_flags(const struct gemm_reduce *g, struct complaint *c)
+static enum status check_sizes(const struct gemm_reduce *g, struct complaint *c)
 {
-    uint64_t flags = g->world.nodes * (g->slots * g->sources + 3 * g->chunks);
+    uint64_t flags = g->world.nodes * (g->slots * g->sources + (2 + g->kept) * g->chunks);
 
+    if (g->kept + 2 > PROGRAM_IO_MAX)
+        return complain(c, "replicate", "rows of %" PRIu32 " nodes on every rank are more outputs than a program has; "
+                                        "expected at most %d nodes", g->kept, PROGRAM_IO_MAX - 2);
     if (flags > PROGRAM_FLAGS_MAX / 2)
         return complain(c, "tile_m",
                         "tiles of %" PRIu64 " x %" PRIu64 " need %" PRIu64 " flags a rank",
@@ -278,8 +308,10 @@ enum status gemm_reduce_emit(bool all_reduce, const struct problem *problem, str
     g->problem = *problem;
     g->all_reduce = all_reduce;
     g->unfused = form == FORM_UNFUSED;
+    g->replicate = params->replicate && world.nodes > 1;
+    g->kept = g->replicate ? world.nodes : 1;
     init(g, params);
-    st = check_flags(g, c);
+    st = check_sizes(g, c);
     if (st < 0) {
         program_fini(p);
         return st;

@@ -6,7 +6,8 @@
  *          which adds the node's tiles
  *   rail   the rail mate puts the node's sum, in chunks of tiles, to the owner, which adds the nodes' sums
  * The result then stays with the owner (reduce-scatter), or goes to its node by stores and to the other
- * nodes by a rail gather (all-reduce).
+ * nodes by a rail gather (all-reduce).  A replicated reduce-scatter keeps it on the whole rail: the rail mate puts the
+ * node's sum to every other node, and each adds for itself.
  *
  * Everything that travels is stored tile by tile, `tile_m` x `tile_n` elements each, so that chunks are
  * contiguous.  A tile's place is its slot (tile_order.h), on which ranks agree.  Sums add in the order of
@@ -34,7 +35,7 @@ struct reduce_params {
     uint64_t tile_m, tile_n, group;
     uint32_t form, order, inter;
     uint64_t depth;
-    bool     join;
+    bool     join, replicate;
 };
 
 #define REDUCE_AT(member)          offsetof(struct reduce_params, member)
@@ -71,17 +72,19 @@ struct gemm_reduce {
     struct rail_gather share, publish; /* all-reduce: by chunks, by tiles */
     bool     all_reduce;
     bool     unfused;
+    bool     replicate;   /* reduce-scatter over several nodes: every node keeps all rows */
     bool     crew_form;   /* tiles are added by reduce tasks, not by the epilogue */
     uint32_t sources;     /* inbox tiles per sum: the node's, without the own one in the epilogue form */
     uint32_t depth;       /* of receive buffers */
     uint64_t slots;       /* per owner, the largest owner's number of tiles */
+    uint32_t kept;        /* owners whose rows stay with a rank: 1, or one a node */
     uint64_t chunk_tiles, chunks; /* tiles per put; puts per owner, the largest owner's */
 
     /* Buffers; tile-wise ones are indexed by the functions below. */
     uint32_t a, b, c;
     uint32_t inbox;    /* [source][node y][slot]: tiles of the owners on my rail, from the node's ranks */
     uint32_t outbox;   /* [node y][slot]: this node's sums for the owners on other nodes */
-    uint32_t landing;  /* [node x][slot]: the nodes' sums of my own tiles */
+    uint32_t landing;  /* [kept][node x][slot]: the nodes' sums of the tiles that stay here */
     uint32_t result;   /* [slot]: my final tiles, source of the puts of an all-reduce */
     uint32_t gathered; /* [node x][slot]: final tiles of my rail, from the other nodes */
     uint32_t partial;  /* [owner][slot]: unfused: everything computed, nothing sent */
@@ -89,7 +92,7 @@ struct gemm_reduce {
     /* Flags. */
     uint32_t tile_in;  /* [node y][slot][source]: a tile is in the inbox */
     uint32_t summed;   /* [node y][chunk]: counts tiles of the outbox */
-    uint32_t landed;   /* [chunk][node x]: raised by a put; for the own node counts tiles */
+    uint32_t landed;   /* [kept][chunk][node x]: raised by a put; for the own node counts tiles */
     uint32_t shared;   /* [chunk]: counts final tiles in `result` */
     uint32_t arrived;  /* [node x][chunk]: raised by a put of the gather */
     uint32_t done;     /* [owner]: counts tiles of the owner that stand in C */
@@ -111,6 +114,10 @@ struct problem gemm_reduce_global(const struct problem *problem, struct world wo
 
 uint64_t gemm_reduce_chunk_count(const struct gemm_reduce *g, uint32_t owner);
 uint64_t gemm_reduce_chunk_size(const struct gemm_reduce *g, uint32_t owner, uint64_t chunk); /* tiles */
+
+/* The i-th owner whose rows a rank keeps, and where they begin in its C. */
+uint32_t gemm_reduce_kept(const struct gemm_reduce *g, uint32_t rank, uint32_t i);
+uint64_t gemm_reduce_kept_row(const struct gemm_reduce *g, uint32_t rank, uint32_t owner);
 
 uint64_t gemm_reduce_queue_length(const struct program *p, uint32_t rank, uint32_t queue);
 void     gemm_reduce_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,

@@ -47,7 +47,8 @@ static void store_final(const struct gemm_reduce *g, uint32_t rank, const struct
                         struct task *t)
 {
     uint64_t row = g->all_reduce ? tile->row
-                                 : tile->row - part_begin(g->problem.m, world_ranks(g->world), rank);
+                                 : tile->row - part_begin(g->problem.m, world_ranks(g->world), tile->owner) +
+                                       gemm_reduce_kept_row(g, rank, tile->owner);
     uint32_t target = g->all_reduce ? RANK_NODE : rank;
 
     task_store_to(t, (struct operand){target, g->c, row * g->problem.n + tile->col, g->problem.n});
@@ -60,6 +61,24 @@ static void store_final(const struct gemm_reduce *g, uint32_t rank, const struct
     }
 }
 
+/* Node x's sums of the tiles of the index-th owner that a rank keeps. */
+static struct operand landing_at(const struct gemm_reduce *g, uint32_t rank, uint32_t index, uint32_t node,
+                                 uint64_t slot)
+{
+    return tile_at(g, rank, g->landing, (index * g->world.nodes + node) * g->slots + slot);
+}
+
+static uint32_t landed_flag(const struct gemm_reduce *g, uint32_t index, uint64_t chunk, uint32_t node)
+{
+    return g->landed + (uint32_t)((index * g->chunks + chunk) * g->world.nodes + node);
+}
+
+/* Which of its kept owners this one is for the ranks of its rail. */
+static uint32_t kept_index(const struct gemm_reduce *g, uint32_t owner)
+{
+    return g->replicate ? node_of(g, owner) : 0;
+}
+
 /* The sum over this node's ranks of a tile whose owner is on my rail. */
 static void store_node_sum(const struct gemm_reduce *g, uint32_t rank, const struct tile *tile,
                            struct task *t)
@@ -69,9 +88,9 @@ static void store_node_sum(const struct gemm_reduce *g, uint32_t rank, const str
 
     if (g->world.nodes == 1) {
         store_final(g, rank, tile, t);
-    } else if (tile->owner == rank) {
-        task_store_to(t, tile_at(g, rank, g->landing, node * g->slots + tile->slot));
-        task_signal(t, rank, g->landed + (uint32_t)(chunk * g->world.nodes + node), 1);
+    } else if (tile->owner == rank || g->replicate) {
+        task_store_to(t, landing_at(g, rank, kept_index(g, tile->owner), node_of(g, rank), tile->slot));
+        task_signal(t, rank, landed_flag(g, kept_index(g, tile->owner), chunk, node_of(g, rank)), 1);
     } else {
         task_store_to(t, tile_at(g, rank, g->outbox, node * g->slots + tile->slot));
         task_signal(t, rank, g->summed + (uint32_t)(node * g->chunks + chunk), 1);
@@ -233,7 +252,27 @@ static void put_chunk(const struct gemm_reduce *g, uint32_t rank, uint32_t owner
 
 static uint64_t send_length(const struct gemm_reduce *g)
 {
-    return gate_rail_tasks(&g->gate) + (g->world.nodes - 1) * g->chunks;
+    return gate_rail_tasks(&g->gate) + (g->world.nodes - 1) * g->kept * g->chunks;
+}
+
+/* The i-th chunk of the own node's sums to another node, which keeps it too; nearest successor first. */
+static void send_copy(const struct gemm_reduce *g, uint32_t rank, uint64_t i, struct task *t)
+{
+    uint32_t others = g->world.nodes - 1, node = node_of(g, rank), owner;
+    uint32_t to = world_rank(g->world, (node + 1 + (uint32_t)(i % others)) % g->world.nodes, gpu_of(g, rank));
+    uint64_t chunk, slot;
+
+    pair_at(g, rank, i / others, g->chunks, 0, &owner, &chunk);
+    t->op = OP_NOP;
+    if (chunk >= gemm_reduce_chunk_count(g, owner))
+        return;
+    slot = chunk * g->chunk_tiles;
+    task_wait(t, landed_flag(g, kept_index(g, owner), chunk, node), 1, FLAG_TOTAL);
+    gate_wait_rail(&g->gate, t, node_of(g, to), g->depth);
+    t->a = landing_at(g, rank, kept_index(g, owner), node, slot);
+    task_store_to(t, landing_at(g, to, kept_index(g, owner), node, slot));
+    task_signal(t, to, landed_flag(g, kept_index(g, owner), chunk, node), 1);
+    put_chunk(g, rank, owner, chunk, t);
 }
 
 static void send_task(const struct gemm_reduce *g, uint32_t rank, uint64_t i, struct task *t)
@@ -245,6 +284,10 @@ static void send_task(const struct gemm_reduce *g, uint32_t rank, uint64_t i, st
         gate_rail_task(&g->gate, rank, i, t);
         return;
     }
+    if (g->replicate) {
+        send_copy(g, rank, i - opens, t);
+        return;
+    }
     pair_at(g, rank, i - opens, g->chunks, 1, &owner, &chunk);
     t->op = OP_NOP;
     if (chunk >= gemm_reduce_chunk_count(g, owner))
@@ -253,23 +296,34 @@ static void send_task(const struct gemm_reduce *g, uint32_t rank, uint64_t i, st
     task_wait(t, g->summed + (uint32_t)(node_of(g, owner) * g->chunks + chunk), 1, FLAG_TOTAL);
     gate_wait_rail(&g->gate, t, node_of(g, owner), g->depth);
     t->a = tile_at(g, rank, g->outbox, node_of(g, owner) * g->slots + slot);
-    task_store_to(t, tile_at(g, owner, g->landing, node * g->slots + slot));
-    task_signal(t, owner, g->landed + (uint32_t)(chunk * g->world.nodes + node), 1);
+    task_store_to(t, landing_at(g, owner, 0, node, slot));
+    task_signal(t, owner, landed_flag(g, 0, chunk, node), 1);
     put_chunk(g, rank, owner, chunk, t);
 }
 
-/* ---- combine: the nodes' sums of an own tile ---- */
+/* ---- combine: the nodes' sums of a tile that stays here, in the order in which they come ---- */
 
-static void combine_task(const struct gemm_reduce *g, uint32_t rank, uint64_t slot, struct task *t)
+static uint64_t combine_length(const struct gemm_reduce *g, uint32_t rank)
 {
-    uint64_t chunk = slot / g->chunk_tiles;
+    return g->replicate ? g->kept * g->slots : tile_grid_owner_tiles(&g->grid, rank);
+}
+
+static void combine_task(const struct gemm_reduce *g, uint32_t rank, uint64_t i, struct task *t)
+{
+    uint64_t slot = i;
+    uint32_t owner = rank;
     struct tile tile;
 
-    tile_grid_slot(&g->grid, rank, slot, &tile);
+    if (g->replicate)
+        pair_at(g, rank, i, g->slots, 0, &owner, &slot);
+    t->op = OP_NOP;
+    if (slot >= tile_grid_owner_tiles(&g->grid, owner))
+        return;
+    tile_grid_slot(&g->grid, owner, slot, &tile);
     tile_extents(&tile, t);
     t->op = OP_REDUCE;
-    task_wait(t, g->landed + (uint32_t)(chunk * g->world.nodes), g->world.nodes, FLAG_TOTAL);
-    t->addend = tile_at(g, rank, g->landing, slot);
+    task_wait(t, landed_flag(g, kept_index(g, owner), slot / g->chunk_tiles, 0), g->world.nodes, FLAG_TOTAL);
+    t->addend = landing_at(g, rank, kept_index(g, owner), 0, slot);
     t->addend_stride = g->slots * g->grid.tile_m * g->grid.tile_n;
     t->addend_count = g->world.nodes;
     store_final(g, rank, &tile, t);
@@ -331,7 +385,7 @@ static uint64_t queue_length(const struct gemm_reduce *g, uint32_t rank, uint32_
     if (queue == g->send_queue)
         return send_length(g);
     if (queue == g->combine_queue)
-        return tile_grid_owner_tiles(&g->grid, rank);
+        return combine_length(g, rank);
     if (queue == g->share_queue)
         return rail_gather_sends(&g->share, rank);
     return rail_gather_arrivals(&g->publish, rank);

@@ -7,6 +7,8 @@
  *   send      puts this node's sums to their owners
  *   combine   adds the nodes' sums of own tiles
  *
+ * With `replicate` a rank keeps the rows of all ranks of its rail, as some published kernels do.
+ *
  * On one node with `reduce: epilogue` there is nothing but `compute`. */
 #include "kernels/kernels.h"
 
@@ -15,6 +17,8 @@
 
 static const struct option rs_options[] = {
     REDUCE_OPTIONS,
+    {"replicate", OPTION_BOOL, REDUCE_AT(replicate), "false", 0, 0, NULL,
+     "every node keeps all rows: a rank those of its rail, at nodes times the traffic between nodes"},
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL},
 };
 

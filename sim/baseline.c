@@ -57,7 +57,6 @@ static double larger(double a, double b)
  * host. */
 static double sequence_ps(const struct job *job, double first_ps, double second_ps)
 {
-    double framework = (double)job->machine->library.launch_ps;
     double launch = (double)job->machine->host.launch_ps;
     double issue = (double)job->machine->host.issue_ps;
     double calls = second_ps > 0 ? 2 : 1;
@@ -65,8 +64,8 @@ static double sequence_ps(const struct job *job, double first_ps, double second_
     if (!job->timing.launch)
         return first_ps + second_ps;
     if (job->timing.mode == TIMING_PIPELINED)
-        return larger(first_ps + second_ps, calls * issue + framework);
-    return framework + launch + larger(first_ps, (calls - 1) * issue) + second_ps;
+        return larger(first_ps + second_ps, calls * issue);
+    return launch + larger(first_ps, (calls - 1) * issue) + second_ps;
 }
 
 static enum status nccl_run(const struct job *job, struct run_result *r)

@@ -50,8 +50,7 @@ struct moe_baseline moe_baseline_time(const struct job *job, uint64_t epoch)
     struct traffic t;
 
     job->kernel->traffic(job->problem, job->world, job->seed, epoch, job->machine->gemm.tile_m, &t);
-    shared = host + (job->timing.launch ? (double)job->machine->library.launch_ps : 0);
-    shared += reorder_ps(job, t.rows_max * p->hidden * BF16_BYTES) + gemm_part_ps(job, &t);
+    shared = host + reorder_ps(job, t.rows_max * p->hidden * BF16_BYTES) + gemm_part_ps(job, &t);
     if (world_ranks(job->world) == 1)
         return (struct moe_baseline){shared, shared};
     shared += exchange_ps(job, far > 0, 0, far) + host; /* sizes; the host hears of them */
@@ -62,6 +61,11 @@ struct moe_baseline moe_baseline_time(const struct job *job, uint64_t epoch)
                    (far > 0 ? exchange_ps(job, t.inter_once_max, 0, job->world.nodes - 1) : 0) +
                    exchange_ps(job, 0, t.intra_once_max, 0),
     };
+}
+
+static bool expands(const struct job *job, double each_ps, double once_ps)
+{
+    return !job->machine->library.dedup || each_ps < once_ps;
 }
 
 enum status moe_baseline_run(const struct job *job, enum baseline which, struct run_result *r)
@@ -80,9 +84,9 @@ enum status moe_baseline_run(const struct job *job, enum baseline which, struct 
 
         each += b.each_ps / (double)count;
         once += b.once_ps / (double)count;
-        r->sample_ps[i] = (uint64_t)((b.each_ps < b.once_ps ? b.each_ps : b.once_ps) + 0.5);
+        r->sample_ps[i] = (uint64_t)((expands(job, b.each_ps, b.once_ps) ? b.each_ps : b.once_ps) + 0.5);
     }
-    expand = each < once;
+    expand = expands(job, each, once);
     if (job->timing.mode == TIMING_PIPELINED) {
         r->sample_count = 1;
         r->sample_ps[0] = (uint64_t)((expand ? each : once) + 0.5);

@@ -24,7 +24,7 @@ struct fluid_flow {
     double bound;              /* 0: none */
     double left;               /* bytes, at since_ps */
     double rate, next_rate;
-    uint64_t since_ps;
+    uint64_t since_ps, end_ps; /* at this rate */
     uint64_t version;          /* of its entry in the heap: older ones are void */
     bool active, reached, fixed;
 };
@@ -43,6 +43,8 @@ struct fluid {
     uint32_t reached_count;
     uint32_t *part;    /* flows of it */
     uint32_t part_count;
+    uint32_t *bounded; /* those of the part that have a bound and no rate yet */
+    uint32_t bounded_count;
 };
 
 struct fluid *fluid_create(const struct engine_config *config)
@@ -77,6 +79,7 @@ void fluid_destroy(struct fluid *f)
     free(f->groups);
     free(f->flows);
     free(f->part);
+    free(f->bounded);
     event_heap_fini(&f->heap);
     free(f);
 }
@@ -135,19 +138,19 @@ static void flows_grow(struct fluid *f, uint32_t flow)
         f->flow_capacity = f->flow_capacity > 0 ? 2 * f->flow_capacity : 64;
     f->flows = realloc(f->flows, f->flow_capacity * sizeof(f->flows[0]));
     f->part = realloc(f->part, f->flow_capacity * sizeof(f->part[0]));
-    assert(f->flows != NULL && f->part != NULL);
+    f->bounded = realloc(f->bounded, f->flow_capacity * sizeof(f->bounded[0]));
+    assert(f->flows != NULL && f->part != NULL && f->bounded != NULL);
     for (uint32_t i = before; i < f->flow_capacity; i++)
         f->flows[i] = (struct fluid_flow){.active = false};
 }
 
-static void schedule_end(struct fluid *f, uint64_t now_ps, uint32_t flow)
+static void schedule_end(struct fluid *f, uint32_t flow)
 {
     struct fluid_flow *s = &f->flows[flow];
-    uint64_t end_ps = now_ps + network_round_ps(s->left * 1e12 / s->rate);
 
     s->version = ++f->version;
     event_heap_push(&f->heap,
-                    (struct event){.time_ps = end_ps, .order = s->version, .record = flow});
+                    (struct event){.time_ps = s->end_ps, .order = s->version, .record = flow});
 }
 
 void fluid_start(struct fluid *f, uint64_t now_ps, uint32_t flow, uint32_t src, uint32_t dst,
@@ -186,15 +189,11 @@ static void link_reach(struct fluid *f, uint32_t link, uint32_t flow)
     f->reached[f->reached_count++] = link;
 }
 
-/* Collects the links and flows that depend on the dirty links. */
-static void collect_part(struct fluid *f)
+/* Collects the links and flows that depend on one link. */
+static void collect_part(struct fluid *f, uint32_t link)
 {
-    f->reached_count = f->part_count = 0;
-    for (uint32_t i = 0; i < f->dirty_count; i++) {
-        f->links[f->dirty[i]].dirty = false;
-        link_reach(f, f->dirty[i], 0);
-    }
-    f->dirty_count = 0;
+    f->reached_count = f->part_count = f->bounded_count = 0;
+    link_reach(f, link, 0);
     for (uint32_t i = 0; i < f->reached_count; i++) {
         struct fluid_link *l = &f->links[f->reached[i]];
         for (uint32_t k = 0; k < l->count; k++) {
@@ -204,6 +203,8 @@ static void collect_part(struct fluid *f)
             s->reached = true;
             s->fixed = false;
             f->part[f->part_count++] = l->flows[k];
+            if (s->bound > 0)
+                f->bounded[f->bounded_count++] = l->flows[k];
             flow_links(f, l->flows[k], link_reach);
         }
     }
@@ -224,12 +225,44 @@ static void flow_fix(struct fluid *f, uint32_t flow, double rate)
     flow_links(f, flow, link_give);
 }
 
+/* The lowest bound of flows without a rate, `share` when none is lower; forgets those that have one. */
+static double lowest_bound(struct fluid *f, double share)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < f->bounded_count; i++) {
+        const struct fluid_flow *s = &f->flows[f->bounded[i]];
+
+        if (s->fixed)
+            continue;
+        f->bounded[kept++] = f->bounded[i];
+        if (s->bound < share)
+            share = s->bound;
+    }
+    f->bounded_count = kept;
+    return share;
+}
+
+/* Gives that rate to those of the flows that have none, and if `bounded` are bounded by it.  Returns how many. */
+static uint32_t fix_flows(struct fluid *f, const uint32_t *flows, uint32_t count, double rate, bool bounded)
+{
+    uint32_t fixed = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (!f->flows[flows[i]].fixed && (!bounded || f->flows[flows[i]].bound == rate)) {
+            flow_fix(f, flows[i], rate);
+            fixed++;
+        }
+    return fixed;
+}
+
 /* Progressive filling: the tightest link, or the lowest bound, decides next. */
 static void solve_part(struct fluid *f)
 {
     for (uint32_t open = f->part_count; open > 0;) {
-        double share = -1;
-        uint32_t tightest = NO_LINK, bounded = NO_LINK;
+        double share = -1, bound;
+        uint32_t tightest = NO_LINK;
+
         for (uint32_t i = 0; i < f->reached_count; i++) {
             const struct fluid_link *l = &f->links[f->reached[i]];
             if (l->unfixed > 0 && (share < 0 || l->left / l->unfixed < share)) {
@@ -237,42 +270,37 @@ static void solve_part(struct fluid *f)
                 tightest = f->reached[i];
             }
         }
-        for (uint32_t i = 0; i < f->part_count; i++) {
-            const struct fluid_flow *s = &f->flows[f->part[i]];
-            if (!s->fixed && s->bound > 0 && s->bound < share) {
-                share = s->bound;
-                bounded = f->part[i];
-            }
-        }
-        if (bounded != NO_LINK) {
-            flow_fix(f, bounded, share);
-            open--;
-            continue;
-        }
-        const struct fluid_link *l = &f->links[tightest];
-        for (uint32_t k = 0; k < l->count; k++)
-            if (!f->flows[l->flows[k]].fixed) {
-                flow_fix(f, l->flows[k], share);
-                open--;
-            }
+        bound = lowest_bound(f, share);
+        if (bound < share)
+            open -= fix_flows(f, f->bounded, f->bounded_count, bound, true);
+        else
+            open -= fix_flows(f, f->links[tightest].flows, f->links[tightest].count, share, false);
     }
 }
 
+/* Only the first flows of a part to end are put into the heap: then it is solved again. */
 static void apply_rates(struct fluid *f, uint64_t now_ps)
 {
+    uint64_t first_ps = FLUID_NEVER;
+
     for (uint32_t i = 0; i < f->reached_count; i++)
-        f->links[f->reached[i]].reached = false;
+        f->links[f->reached[i]].reached = f->links[f->reached[i]].dirty = false;
     for (uint32_t i = 0; i < f->part_count; i++) {
         struct fluid_flow *s = &f->flows[f->part[i]];
         s->reached = false;
-        if (s->next_rate == s->rate)
-            continue;
-        s->left -= s->rate * (double)(now_ps - s->since_ps) * 1e-12;
-        s->left = s->left > 0 ? s->left : 0;
-        s->since_ps = now_ps;
-        s->rate = s->next_rate;
-        schedule_end(f, now_ps, f->part[i]);
+        if (s->next_rate != s->rate) {
+            s->left -= s->rate * (double)(now_ps - s->since_ps) * 1e-12;
+            s->left = s->left > 0 ? s->left : 0;
+            s->since_ps = now_ps;
+            s->rate = s->next_rate;
+            s->end_ps = now_ps + network_round_ps(s->left * 1e12 / s->rate);
+            s->version = ++f->version;
+        }
+        first_ps = s->end_ps < first_ps ? s->end_ps : first_ps;
     }
+    for (uint32_t i = 0; i < f->part_count; i++)
+        if (f->flows[f->part[i]].end_ps == first_ps)
+            schedule_end(f, f->part[i]);
 }
 
 /* The first entry that is not void. */
@@ -288,11 +316,15 @@ static const struct event *heap_head(struct fluid *f)
 
 uint64_t fluid_next_ps(struct fluid *f, uint64_t now_ps)
 {
-    if (f->dirty_count > 0) {
-        collect_part(f);
+    /* Part by part: nodes that do the same at the same time share nothing. */
+    for (uint32_t i = 0; i < f->dirty_count; i++) {
+        if (!f->links[f->dirty[i]].dirty)
+            continue;
+        collect_part(f, f->dirty[i]);
         solve_part(f);
         apply_rates(f, now_ps);
     }
+    f->dirty_count = 0;
     const struct event *first = heap_head(f);
     return first != NULL ? first->time_ps : FLUID_NEVER;
 }

@@ -74,7 +74,9 @@ static void rank_start(void *arg, uint64_t rank, uint64_t epoch)
 
 static uint64_t launch_ps(const struct sim *s)
 {
-    return s->job->timing.launch ? s->machine->host.launch_ps + s->machine->program.launch_ps : 0;
+    uint64_t ps = s->machine->host.launch_ps + (s->options.launches - 1) * s->machine->host.issue_ps;
+
+    return s->job->timing.launch ? ps : 0;
 }
 
 static void start_aligned(void *arg, uint64_t epoch, uint64_t unused)
@@ -119,7 +121,7 @@ static void end_pipelined(struct sim *s, uint32_t rank, uint64_t epoch)
     if (epoch == s->epochs)
         return;
     if (s->job->timing.launch)
-        issued_ps = s->machine->host.launch_ps + epoch * s->machine->host.issue_ps;
+        issued_ps = s->machine->host.launch_ps + epoch * s->options.launches * s->machine->host.issue_ps;
     engine_after(s->engine, (issued_ps > now ? issued_ps - now : 0) + jitter_pause(s, rank),
                  rank_start, s, rank, epoch + 1);
 }

@@ -24,14 +24,16 @@ static const struct option options[] = {
     {"jitter", OPTION_NUMBER, offsetof(struct sim_options, jitter), "0", .min = 0, .max = 0.5,
      .help = "relative spread of tile times, flag latencies and flows, drawn from the seed"},
     {"engine", OPTION_CHOICE, offsetof(struct sim_options, engine), "auto",
-     .choices = "auto|kernel|s4u|alone",
-     .help = "how SimGrid's network model is driven; auto takes the fast way where it is safe; "
-             "alone: without SimGrid, flows do not share links"},
+     .choices = "auto|kernel|s4u|fluid|alone",
+     .help = "how links are shared: kernel, s4u: by SimGrid's network model, driven in two ways; fluid: the same rates "
+             "by our own solver; alone: not at all; auto: SimGrid, and fluid for more than 64 ranks"},
     {"unordered", OPTION_BOOL, offsetof(struct sim_options, unordered), "false",
      .help = "puts of a pair may overtake each other on every kind of NIC (shows with jitter)"},
     {"disorder", OPTION_NUMBER, offsetof(struct sim_options, disorder), "1", .min = 1, .max = 10000,
      .help = "stretch delays by up to this factor, reorder puts, do without some workers, as "
              "mkernel explore does; 1: none"},
+    {"launches", OPTION_COUNT, offsetof(struct sim_options, launches), "1", .min = 1, .max = 10000,
+     .help = "kernels that an epoch takes, one behind the other; each after the first costs host.issue"},
     {"memory", OPTION_SIZE, offsetof(struct sim_options, memory_bytes), "0B",
      .help = "refuse to run above this estimate; 0B: the run's own limit alone"},
     {"fault", OPTION_CHOICE, offsetof(struct sim_options, fault), "none", .choices = FAULT_CHOICES,
@@ -233,6 +235,17 @@ static void sim_close(struct sim *s)
     fabric_destroy(s->fabric);
 }
 
+/* SimGrid's time for the changes of one moment grows with the square of their number, and nodes of a large world that do
+ * the same do it at the same moment. */
+#define SIMGRID_RANKS_MAX 64
+
+static enum engine_api choose_engine(const struct sim *s)
+{
+    if (s->options.engine == ENGINE_AUTO && s->rank_count > SIMGRID_RANKS_MAX)
+        return ENGINE_FLUID;
+    return (enum engine_api)s->options.engine;
+}
+
 static enum status sim_open(struct sim *s)
 {
     epoch_plan(s);
@@ -240,8 +253,7 @@ static enum status sim_open(struct sim *s)
     TRY(check_duration(s));
     TRY(check_memory(s));
     TRY(open_tables(s));
-    TRY(fabric_create(s->machine, s->program->world, (enum engine_api)s->options.engine,
-                      &s->fabric));
+    TRY(fabric_create(s->machine, s->program->world, choose_engine(s), &s->fabric));
     s->engine = fabric_engine(s->fabric);
     jitter_open(s, s->job->seed);
     stats_open(s);
@@ -272,11 +284,12 @@ static enum status run(const struct job *job, struct run_result *r)
         .rank_count = world_ranks(job->program->world),
         .workers_per_rank = workers_per_rank(job->program),
         .result = r,
-        .options = {.disorder = 1},
+        .options = {.disorder = 1, .launches = 1},
     };
 
     if (job->options)
         s.options = *(const struct sim_options *)job->options;
+    s.options.launches = max_u64(s.options.launches, 1); /* 0: filled by hand */
     s.options.data |= job->data;
     if (s.options.unordered || s.options.disorder > 1)
         machine.nic.kind = NIC_SRD;

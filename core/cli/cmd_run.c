@@ -158,13 +158,18 @@ static int parse(const struct usage *usage, int argc, char **argv, struct run_re
 static int run_files(struct run_request *q, const struct words *w, const struct registry *r)
 {
     const struct problem_family *csv_family = NULL;
+    struct published_total published = {0};
     enum status worst = ST_OK;
 
     q->csv_family = &csv_family;
+    q->published = &published;
     catch_signals();
     log_set_quiet(q->quiet);
     for (uint32_t i = 0; i < w->file_count && !interrupted; i++)
         worst = status_worse(worst, run_scenario(q, w->files[i], r));
+    if (q->format == OUTPUT_TABLE && (w->file_count > 1 || q->quiet))
+        published_total_print(&published, w->file_count > 1 ? "all files" : w->files[0], stdout);
+    published_total_fini(&published);
     return status_exit_code(worst);
 }
 

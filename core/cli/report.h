@@ -7,6 +7,7 @@
 
 #include "core/cli/table.h"
 #include "core/compare.h"
+#include "core/published.h"
 #include "core/run.h"
 
 #define REPORT_PARAMS_BYTES 512
@@ -46,6 +47,9 @@ void report_proofs(const struct run_plan *plan, bool quiet, FILE *f);
 /* The problem's keys are columns: scenarios of different families need a header each. */
 void report_csv_header(const struct problem_family *family, FILE *f);
 void report_csv(const struct run_plan *plan, const struct compare *c, FILE *f);
+
+/* Published times beside those of the run, if the scenario names some; adds them to the total.  f NULL: no table. */
+void report_published(const struct run_plan *plan, const struct compare *c, struct published_total *total, FILE *f);
 
 /* One plain sentence a kernel: does fused win, by how much, and why. */
 void report_conclusion(const struct run_plan *plan, const struct compare *c, FILE *f);

@@ -242,6 +242,7 @@ static void print(struct session *s)
         return;
     if (!q->quiet)
         report_table(&s->plan, &s->compare, use_colour(), stdout);
+    report_published(&s->plan, &s->compare, q->published, q->quiet ? NULL : stdout);
     if (s->status != ST_INTERRUPTED)
         report_conclusion(&s->plan, &s->compare, stdout);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "core/host.h"
+#include "core/published.h"
 #include "core/scenario.h"
 
 enum output_format { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON };
@@ -17,6 +18,7 @@ struct run_request {
     uint32_t             set_count;
     enum output_format   format;
     const struct problem_family **csv_family; /* whose columns stand in the last CSV header; NULL in it: none */
+    struct published_total *published; /* of all files */
     bool                 quiet;
     bool                 no_verify;   /* time programs unproved */
     bool                 verify_only; /* prove, print what was proved, and stop */

@@ -22,7 +22,7 @@ static inline struct machine model_machine_h200(void)
                  .steps = {{1500000000, 670000}, {5000000000, 740000}, {11000000000, 760000}}},
         .copy = {.push_rate = 43.5e9, .pull_rate = 47.3e9, .reduce_rate = 90e9},
         .program = {.gemm = 1, .attention = 1},
-        .library = {.attention = 1, .exchange = 1},
+        .library = {.attention = 1, .exchange = 1, .dedup = true},
         .host = {.launch_ps = 9400000, .issue_ps = 4390000, .event_ps = 5130000},
     };
 }
