@@ -13,7 +13,11 @@
 /* Of 366 GB/s that one peer's channels reach, pairs with all seven peers reach 350 (8 x H100,
  * results/reference, 8 to 16 GiB). */
 #define CROWDED 0.955
-#define PAIR_PS UINT64_C(1700000) /* to set up a pair: all-to-all of 32 to 128 MiB there */
+
+/* To set up a pair inside a node and between nodes (all-to-all of 32 to 128 MiB on 1 and 10 x 8
+ * H100). */
+#define PAIR_PS UINT64_C(1700000)
+#define NET_PAIR_PS UINT64_C(4500000)
 
 static uint32_t channels_per_peer(const struct nccl_flow *f)
 {
@@ -60,7 +64,9 @@ static void build_p2p(struct nccl_flow *f)
 
 static uint64_t setup_ps(const struct nccl_flow *f)
 {
-    return (f->comm->ranks - 1) * PAIR_PS;
+    uint64_t near = f->comm->gpus_per_node - 1;
+
+    return near * PAIR_PS + (f->comm->ranks - 1 - near) * NET_PAIR_PS;
 }
 
 const struct nccl_flow_ops nccl_flow_p2p = {.channels = 1,

@@ -15,6 +15,7 @@ const struct command commands[] = {
     {"show", "print what a scenario resolves to, or a rank's program", cmd_show},
     {"list", "print the kernels, backends, machines and scenarios there are", cmd_list},
     {"machine", "write a machine file", cmd_machine},
+    {"validate", "replay every measurement and print the models' errors", cmd_validate},
     {"doctor", "check what this build and this host offer", cmd_doctor},
     {"help", "print this, or the help of a verb", cmd_help},
     {NULL, NULL, NULL},
