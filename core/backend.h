@@ -95,6 +95,22 @@ struct run_result {
     uint64_t           peak_bytes;
 };
 
+/* One NCCL call alone, as nccl-tests times it. */
+struct collective_call {
+    const struct machine *machine; /* holds `world` */
+    struct world          world;
+    enum collective       what;
+    const char           *algorithm; /* "ring", "tree", "nvls", "nvlstree", "pat"; "": NCCL's choice */
+    uint64_t              bytes;     /* as nccl-tests counts them: all ranks' parts together, or the buffer */
+};
+
+struct collective_times {
+    uint64_t model_ps;     /* by NCCL's own cost model; 0: it has none for this call */
+    uint64_t corrected_ps; /* that, as baselines use it */
+    uint64_t flow_ps;      /* by simulating the algorithm chunk by chunk */
+    char     choice[64];   /* "ring/simple, 24 channels" */
+};
+
 struct backend {
     const char *name;  /* as scenarios write it */
     const char *title; /* one line for `list` */
@@ -110,6 +126,8 @@ struct backend {
     enum status (*run)(const struct job *job, struct run_result *r);
     /* NULL: this backend has no baselines. */
     enum status (*baseline)(const struct job *job, enum baseline which, struct run_result *r);
+    /* ST_UNSUPPORTED: that algorithm does not exist there.  NULL: this backend has no such models. */
+    enum status (*collective)(const struct collective_call *call, struct collective_times *out);
 };
 
 #endif

@@ -12,6 +12,17 @@
 
 #define FILE_BYTES_MAX (UINT64_C(64) << 20)
 
+/* Lines may end as on Windows. */
+static void drop_returns(char *text)
+{
+    char *to = text;
+
+    for (const char *from = text; *from != '\0'; from++)
+        if (*from != '\r' || from[1] != '\n')
+            *to++ = *from;
+    *to = '\0';
+}
+
 static enum status read_whole(const char *path, char **text_out)
 {
     FILE *f = fopen(path, "r");
@@ -39,6 +50,7 @@ static enum status read_whole(const char *path, char **text_out)
         free(text);
         return ST_INPUT;
     }
+    drop_returns(text);
     *text_out = text;
     return ST_OK;
 }

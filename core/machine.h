@@ -119,18 +119,17 @@ struct machine {
         double   nvls_intra, nvls_inter;
     } nccl;
 
-    struct { /* constants of NCCL's flow simulation, docs/nccl-model.md; of one channel: one CTA */
+    struct { /* constants of NCCL's flow simulation, docs/nccl-model.md; of one CTA a channel */
+        uint64_t call_ps;       /* host's time for a call, where that is longer than all of it */
         uint64_t start_ps;      /* launch to the first operation, and from the last to the end */
         uint64_t hop_ll_ps;     /* LL: from stored to seen by the peer; LL128 takes twice that */
         uint64_t hop_ps;        /* Simple: fence and flag, from a peer to the next */
         uint64_t step_ps;       /* Simple: a CTA's time for a slice, whatever its size */
-        double   cta_rate;      /* what a CTA moves */
         double   link_rate;     /* what a GPU's NVLinks carry under NCCL */
         double   nvls_rate;     /* the same while the switch reduces and multicasts */
         uint64_t nvls_step_ps;  /* of a chunk there */
-        uint64_t nvls_start_ps; /* beside start_ps */
-        uint64_t peer_ps;       /* to set up a pair of send and receive, one after the other */
         uint64_t net_ll_ps, net_ps; /* a hop between nodes: proxy, NIC, wire; Simple: and flush */
+        double   net_rate;      /* what one channel's connection to another node carries */
     } nccl_flow;
 };
 

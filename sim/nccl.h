@@ -70,6 +70,8 @@ struct nccl_choice nccl_corrected(const struct nccl_comm *c, enum collective wha
 uint32_t nccl_send_recv_channels(const struct machine *m);
 uint64_t nccl_send_recv_fixed_ps(const struct machine *m);
 
+const char *nccl_algorithm_name(enum nccl_algorithm algorithm); /* "ring" */
+
 /* "ring/simple, 24 channels" */
 void nccl_choice_print(const struct nccl_choice *choice, char *out, size_t out_bytes);
 

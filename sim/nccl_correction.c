@@ -77,12 +77,18 @@ uint64_t nccl_send_recv_fixed_ps(const struct machine *m)
     return 8000000 + m->nic.latency_ps;
 }
 
-void nccl_choice_print(const struct nccl_choice *choice, char *out, size_t out_bytes)
+const char *nccl_algorithm_name(enum nccl_algorithm algorithm)
 {
-    static const char *const algorithms[NCCL_ALGORITHMS] = {
+    static const char *const names[NCCL_ALGORITHMS] = {
         [NCCL_TREE] = "tree",          [NCCL_RING] = "ring", [NCCL_NVLS] = "nvls",
         [NCCL_NVLS_TREE] = "nvlstree", [NCCL_PAT] = "pat",
     };
+
+    return names[algorithm];
+}
+
+void nccl_choice_print(const struct nccl_choice *choice, char *out, size_t out_bytes)
+{
     static const char *const protocols[NCCL_PROTOCOLS] = {
         [NCCL_LL] = "ll",
         [NCCL_LL128] = "ll128",
@@ -90,7 +96,7 @@ void nccl_choice_print(const struct nccl_choice *choice, char *out, size_t out_b
     };
 
     if (choice->found)
-        snprintf(out, out_bytes, "%s/%s, %u channel%s", algorithms[choice->algorithm],
+        snprintf(out, out_bytes, "%s/%s, %u channel%s", nccl_algorithm_name(choice->algorithm),
                  protocols[choice->protocol], choice->channels, choice->channels == 1 ? "" : "s");
     else
         snprintf(out, out_bytes, "none");

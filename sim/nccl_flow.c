@@ -6,11 +6,14 @@
 
 #include "sim/nccl_flow_build.h"
 
+/* LL128 passes its flags by the warp, with synchronisation inside the CTA: hops of LL that it takes. */
+#define LL128_HOP 4.0
+
 /* Channels start in step: all move data at once, then all copy what they end with, and the links
  * idle.  With every loop they come more out of step, until one copies while others move: the time
  * that links idle falls by a factor of e in so many loops (8 x H100, all-gather of 0.5 to 16 GiB,
  * results/reference). */
-#define DRIFT_LOOPS 8.0
+#define DRIFT_LOOPS 4.0
 
 const uint8_t nccl_flow_take[1] = {PIPELINE_TAKE};
 const uint8_t nccl_flow_give[1] = {PIPELINE_GIVE};
@@ -56,11 +59,18 @@ static uint64_t hop_ps(const struct nccl_flow *f)
     case NCCL_LL:
         return f->machine->nccl_flow.hop_ll_ps;
     case NCCL_LL128:
-        return 2 * f->machine->nccl_flow.hop_ll_ps;
+        return (uint64_t)(LL128_HOP * (double)f->machine->nccl_flow.hop_ll_ps);
     case NCCL_SIMPLE:
         return f->machine->nccl_flow.hop_ps;
     }
     return 0;
+}
+
+/* A copy reads and writes.  Beside that, a reduce-scatter ends with a sum, which reads once more, and
+ * an all-gather starts with a copy to the own output, which is counted here as well. */
+static double take_share(const struct nccl_flow *f)
+{
+    return f->what == COLLECTIVE_ALL_REDUCE || f->what == COLLECTIVE_ALL_TO_ALL ? 1 : 2.0 / 3;
 }
 
 uint32_t nccl_flow_add_cta(struct nccl_flow *f, const uint8_t *pattern, uint32_t period,
@@ -70,9 +80,10 @@ uint32_t nccl_flow_add_cta(struct nccl_flow *f, const uint8_t *pattern, uint32_t
         f->pipeline,
         &(struct pipeline_stage){
             .pattern = pattern,
+            .length = period,
             .period = period,
             .step_ps = f->protocol == NCCL_SIMPLE ? f->machine->nccl_flow.step_ps : 0,
-            .rate = share * f->machine->nccl_flow.cta_rate / wire_factor[f->protocol]});
+            .rate = take_share(f) * share * f->machine->copy.pull_rate / wire_factor[f->protocol]});
 }
 
 void nccl_flow_add_nvlink(struct nccl_flow *f, uint32_t from, uint32_t to, uint32_t node,
@@ -87,7 +98,7 @@ void nccl_flow_add_nvlink(struct nccl_flow *f, uint32_t from, uint32_t to, uint3
                                                ? ENGINE_NO_PORT
                                                : nccl_flow_nvlink_port(f, node, to_gpu),
                                 .factor = wire_factor[f->protocol],
-                                .rate_bound = share * f->machine->nccl_flow.cta_rate,
+                                .rate_bound = share * f->machine->copy.pull_rate,
                                 .latency_ps = hop_ps(f),
                                 .slots = f->cut.slots});
 }
@@ -100,19 +111,22 @@ void nccl_flow_add_inside(struct nccl_flow *f, uint32_t from, uint32_t to, doubl
                                               .out_port = ENGINE_NO_PORT,
                                               .in_port = ENGINE_NO_PORT,
                                               .factor = wire_factor[f->protocol],
-                                              .rate_bound = share * f->machine->nccl_flow.cta_rate,
+                                              .rate_bound = share * f->machine->copy.pull_rate,
                                               .slots = f->cut.slots});
 }
 
 /* The CTA copies into the proxy's buffer; the proxy posts a slice at a time.  A ring of one
  * simulated node comes back to the port that it left. */
 void nccl_flow_add_net(struct nccl_flow *f, uint32_t from, uint32_t to, uint32_t from_node,
-                       uint32_t to_node, uint32_t gpu, double share)
+                       uint32_t to_node, uint32_t gpu, double share, uint32_t channels)
 {
     const struct machine *m = f->machine;
     uint32_t proxy = pipeline_add_stage(
         f->pipeline, &(struct pipeline_stage){
-                         .pattern = nccl_flow_pass, .period = 1, .step_ps = m->nic.message_ps});
+                         .pattern = nccl_flow_pass,
+                         .length = 1,
+                         .period = (uint32_t)max_u64(1, f->gives),
+                         .step_ps = m->nic.message_ps});
     uint32_t in = nccl_flow_nic_port(f, to_node, gpu);
 
     nccl_flow_add_inside(f, from, proxy, share);
@@ -124,6 +138,7 @@ void nccl_flow_add_net(struct nccl_flow *f, uint32_t from, uint32_t to, uint32_t
             .out_port = nccl_flow_nic_port(f, from_node, gpu),
             .in_port = from_node == to_node ? ENGINE_NO_PORT : in,
             .factor = wire_factor[f->protocol],
+            .rate_bound = channels * m->nccl_flow.net_rate,
             .latency_ps =
                 f->protocol == NCCL_SIMPLE ? m->nccl_flow.net_ps : m->nccl_flow.net_ll_ps,
             .slots = f->cut.slots});
@@ -145,12 +160,15 @@ static double port_rate(const struct nccl_flow *f, bool nic, double nvlink_share
 {
     const struct machine *m = f->machine;
     double share = (double)f->channels_here / f->channels;
+    double gpus = f->comm->gpus_per_node;
     double nvlink = uses_nvls(f) ? m->nccl_flow.nvls_rate : m->nccl_flow.link_rate;
 
+    if (!nic && f->channels_here < f->channels && f->comm->nodes > 1 && gpus > 1 && !uses_nvls(f))
+        share *= gpus / (gpus - 1); /* each channel leaves one GPU of the node by its NIC */
     if (!nic)
         return nvlink * nvlink_share * share;
-    if (f->channels_here < f->channels)
-        share = smaller(1, share * f->comm->gpus_per_node);
+    if (f->channels_here < f->channels && f->algorithm != NCCL_NVLS_TREE)
+        share = smaller(1, share * gpus); /* the others have NICs of their own */
     return m->nic.rate * (double)m->nic.per_gpu * share;
 }
 
@@ -198,8 +216,9 @@ static struct pipeline *make_pipeline(const struct nccl_flow *f, const struct nc
     return pipeline_create(engine, *loops_out, f->cut.slice_bytes, last_bytes);
 }
 
-/* Loops after the simulated ones go at the pace of the last half of these, or drift from there
- * towards the pace at which the busiest link would never idle. */
+/* Loops after the simulated ones go at the pace of the last half of these, though not faster than
+ * the busiest link allows: buffers may have been filling.  Or they drift from there towards the
+ * pace at which that link would never idle. */
 static double more_ps(const struct nccl_flow *f, const struct nccl_flow_ops *ops,
                       const struct engine *engine, uint32_t loops)
 {
@@ -210,9 +229,9 @@ static double more_ps(const struct nccl_flow *f, const struct nccl_flow_ops *ops
     if (more <= 0)
         return 0;
     double pace = (end - (double)pipeline_loop_end_ps(f->pipeline, middle)) / (last - middle);
-    if (!ops->drifts)
-        return more * pace;
     double busy = busiest_link_ps(f, engine) / loops;
+    if (!ops->drifts)
+        return more * larger(pace, busy);
     return more * busy + (pace - busy) * DRIFT_LOOPS * (1 - exp(-more / DRIFT_LOOPS));
 }
 
@@ -249,5 +268,5 @@ uint64_t nccl_flow_time_ps(const struct nccl_comm *comm, const struct machine *m
     pipeline_destroy(f.pipeline);
     engine_destroy(engine);
     free(f.pattern);
-    return time_ps;
+    return max_u64(m->nccl_flow.call_ps, time_ps);
 }

@@ -31,6 +31,7 @@ struct nccl_flow {
     struct nccl_flow_cut cut;
     struct pipeline *pipeline;
     uint8_t *pattern;       /* of a loop, for rings */
+    uint32_t gives;         /* slices that a CTA gives in a loop of that pattern; 0: one */
 };
 
 /* The bytes of one channel in loops of `parts` chunks each. */
@@ -48,9 +49,10 @@ void nccl_flow_add_nvlink(struct nccl_flow *f, uint32_t from, uint32_t to, uint3
                           uint32_t from_gpu, uint32_t to_gpu, double share);
 /* Between stages of one GPU; share 0: no time. */
 void nccl_flow_add_inside(struct nccl_flow *f, uint32_t from, uint32_t to, double share);
-/* From a CTA of `from_node` to one of `to_node`, through the proxy and the NIC of GPU `gpu`. */
+/* From a CTA of `from_node` to one of `to_node`, through the proxy and the NIC of GPU `gpu`, as so
+ * many channels. */
 void nccl_flow_add_net(struct nccl_flow *f, uint32_t from, uint32_t to, uint32_t from_node,
-                       uint32_t to_node, uint32_t gpu, double share);
+                       uint32_t to_node, uint32_t gpu, double share, uint32_t channels);
 
 extern const uint8_t nccl_flow_take[1], nccl_flow_give[1], nccl_flow_pass[1];
 

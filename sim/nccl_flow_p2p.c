@@ -1,7 +1,7 @@
 /* All-to-all as grouped send and receive: to every peer at once, each pair on channels of its own,
  * half of a CTA sending and half receiving.  Peers on the node are reached over NVLink, others
  * through the proxy and the NIC.  Before its bytes move, each pair is set up by the one thread that
- * serves them all (nccl_flow.peer). */
+ * serves them all. */
 #include <assert.h>
 
 #include "core/world.h"
@@ -14,6 +14,11 @@
  * results/reference, 8 to 16 GiB). */
 #define CROWDED 0.955
 
+/* To set up a pair inside a node and between nodes (all-to-all of 32 to 128 MiB on 1 and 10 x 8
+ * H100). */
+#define PAIR_PS UINT64_C(1700000)
+#define NET_PAIR_PS UINT64_C(4500000)
+
 static uint32_t channels_per_peer(const struct nccl_flow *f)
 {
     uint32_t channels = CHANNELS;
@@ -21,6 +26,12 @@ static uint32_t channels_per_peer(const struct nccl_flow *f)
     while (channels > 1 && channels * f->comm->ranks > CHANNELS)
         channels /= 2;
     return channels;
+}
+
+/* Two ranks of two nodes reach what two connections carry (2 x 1 H100, results/reference). */
+static uint32_t net_channels(const struct nccl_flow *f)
+{
+    return (uint32_t)min_u64(2, channels_per_peer(f));
 }
 
 static struct nccl_flow_cut cut_p2p(const struct nccl_flow *f)
@@ -37,7 +48,7 @@ static void add_pair(struct nccl_flow *f, bool net)
     uint32_t to = nccl_flow_add_cta(f, nccl_flow_take, 1, share);
 
     if (net)
-        nccl_flow_add_net(f, from, to, 0, 0, 0, share);
+        nccl_flow_add_net(f, from, to, 0, 0, 0, share, net_channels(f));
     else
         nccl_flow_add_nvlink(f, from, to, 0, 0, 0, share);
 }
@@ -53,7 +64,9 @@ static void build_p2p(struct nccl_flow *f)
 
 static uint64_t setup_ps(const struct nccl_flow *f)
 {
-    return (f->comm->ranks - 1) * f->machine->nccl_flow.peer_ps;
+    uint64_t near = f->comm->gpus_per_node - 1;
+
+    return near * PAIR_PS + (f->comm->ranks - 1 - near) * NET_PAIR_PS;
 }
 
 const struct nccl_flow_ops nccl_flow_p2p = {.channels = 1,

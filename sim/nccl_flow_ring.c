@@ -33,6 +33,7 @@ static void make_ring_pattern(struct nccl_flow *f)
 {
     uint32_t slices = f->cut.slices, passes = (ring_steps(f) - 1) * slices;
 
+    f->gives = passes + slices;
     f->pattern = malloc(passes + 2 * slices);
     assert(f->pattern != NULL);
     memset(f->pattern, PIPELINE_GIVE, slices);
@@ -59,7 +60,7 @@ static void add_ring(struct nccl_flow *f, uint32_t channel)
                                  1);
         } else {
             uint32_t next = (node + 1) % f->nodes_here;
-            nccl_flow_add_net(f, here[gpus - 1], cta[(size_t)next * gpus], node, next, rail, 1);
+            nccl_flow_add_net(f, here[gpus - 1], cta[(size_t)next * gpus], node, next, rail, 1, 1);
         }
     }
     free(cta);
@@ -89,6 +90,7 @@ static void make_pat_pattern(struct nccl_flow *f)
 {
     uint32_t ranks = f->comm->ranks, sent = 0, i = 0;
 
+    f->gives = ranks - 1;
     f->pattern = malloc(2 * (size_t)ranks);
     assert(f->pattern != NULL);
     for (uint32_t held = 1; held < ranks; held *= 2) {
@@ -112,7 +114,7 @@ static void build_pat(struct nccl_flow *f)
     for (uint32_t channel = 0; channel < f->channels_here; channel++)
         for (uint32_t node = 0, cta = 0; node < f->nodes_here; node++) {
             cta = nccl_flow_add_cta(f, f->pattern, 2 * (f->comm->ranks - 1), 1);
-            nccl_flow_add_net(f, cta, cta, node, node, 0, 1);
+            nccl_flow_add_net(f, cta, cta, node, node, 0, 1, 1);
         }
 }
 

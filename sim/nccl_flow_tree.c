@@ -87,8 +87,8 @@ static void add_tree(struct nccl_flow *f, uint32_t channel)
         uint32_t above = parent_of(channel % TREES, node, nodes);
         if (above == NO_NODE)
             continue;
-        nccl_flow_add_net(f, up[node * gpus], up[above * gpus], node, above, rail, 0.5);
-        nccl_flow_add_net(f, down[above * gpus], down[node * gpus], above, node, rail, 0.5);
+        nccl_flow_add_net(f, up[node * gpus], up[above * gpus], node, above, rail, 0.5, 1);
+        nccl_flow_add_net(f, down[above * gpus], down[node * gpus], above, node, rail, 0.5, 1);
     }
     free(up);
 }
@@ -100,7 +100,7 @@ static void build_tree(struct nccl_flow *f)
 }
 
 const struct nccl_flow_ops nccl_flow_tree = {
-    .channels = TREES, .nodes_alike = false, .loops = 32, .cut = cut_tree, .build = build_tree};
+    .channels = TREES, .nodes_alike = false, .loops = 64, .cut = cut_tree, .build = build_tree};
 
 /* ---- NVLSTree ---- */
 
@@ -117,9 +117,9 @@ static struct nccl_flow_cut cut_nvls_tree(const struct nccl_flow *f)
     return nccl_flow_cut_make((double)f->bytes / f->channels, heads, chunk, 1, 8);
 }
 
-static void add_nvls_tree(struct nccl_flow *f, uint32_t channel)
+static void add_nvls_tree(struct nccl_flow *f, uint32_t channel, uint32_t gpu)
 {
-    uint32_t gpus = f->comm->gpus_per_node, nodes = f->nodes_here, gpu = channel / TREES % gpus;
+    uint32_t nodes = f->nodes_here;
     uint32_t *up = calloc(2 * (size_t)nodes, sizeof(up[0])), *down = up + nodes;
 
     assert(up != NULL);
@@ -131,21 +131,24 @@ static void add_nvls_tree(struct nccl_flow *f, uint32_t channel)
             nccl_flow_add_inside(f, up[node], down[node], 0);
             continue;
         }
-        nccl_flow_add_net(f, up[node], up[above], node, above, gpu, 0);
-        nccl_flow_add_net(f, down[above], down[node], above, node, gpu, 0);
+        nccl_flow_add_net(f, up[node], up[above], node, above, gpu, 0, 1);
+        nccl_flow_add_net(f, down[above], down[node], above, node, gpu, 0, 1);
     }
     free(up);
 }
 
 static void build_nvls_tree(struct nccl_flow *f)
 {
-    for (uint32_t i = 0; i < f->channels_here; i++)
-        add_nvls_tree(f, i);
+    uint32_t gpus = f->channels_here == f->channels ? f->comm->gpus_per_node : 1;
+
+    for (uint32_t channel = 0; channel < f->channels_here; channel++)
+        for (uint32_t gpu = 0; gpu < gpus; gpu++)
+            add_nvls_tree(f, channel, gpu);
 }
 
 const struct nccl_flow_ops nccl_flow_nvls_tree = {.channels = TREES,
                                                   .nodes_alike = false,
-                                                  .loops = 32,
+                                                  .loops = 64,
                                                   .cut = cut_nvls_tree,
                                                   .build = build_nvls_tree,
                                                   .setup_ps = nccl_flow_nvls_setup_ps};

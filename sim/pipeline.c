@@ -96,7 +96,7 @@ static uint32_t loop_of(const struct stage *s)
 
 static uint8_t operation_of(const struct stage *s)
 {
-    return s->shape.pattern[s->done % s->shape.period];
+    return s->shape.pattern[s->done % s->shape.period % s->shape.length];
 }
 
 static uint64_t bytes_of(const struct pipeline *p, const struct stage *s, double factor)

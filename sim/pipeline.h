@@ -19,7 +19,8 @@ struct pipeline;
 enum { PIPELINE_TAKE = 1, PIPELINE_GIVE = 2 };
 
 struct pipeline_stage {
-    const uint8_t *pattern; /* PIPELINE_ bits; borrowed until pipeline_destroy() */
+    const uint8_t *pattern; /* PIPELINE_ bits of `length` operations, over and over; borrowed */
+    uint32_t       length;
     uint32_t       period;  /* operations a loop */
     uint64_t       step_ps; /* fixed part of each operation */
     double         rate;    /* bytes/s of an operation that only takes; 0: no time */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "backends/sim/collective.h"
 #include "backends/sim/control.h"
 #include "backends/sim/data.h"
 #include "backends/sim/epoch.h"
@@ -320,4 +321,5 @@ const struct backend sim_backend = {
     .memory_bytes = memory_bytes,
     .run = run,
     .baseline = baseline_run,
+    .collective = collective_time,
 };

@@ -19,6 +19,7 @@ const struct command commands[] = {
     {"list", "print the kernels, backends, machines and scenarios there are", cmd_list},
     {"import", "NCCL's topology into a machine file, nccl-tests' output into results", cmd_import},
     {"machine", "write a machine file", cmd_machine},
+    {"validate", "replay every measurement and print the models' errors", cmd_validate},
     {"doctor", "check what this build and this host offer", cmd_doctor},
     {"help", "print this, or the help of a verb", cmd_help},
     {NULL, NULL, NULL},
