@@ -161,6 +161,8 @@ static void fill_result(const struct fleet *f, struct run_result *r)
 {
     r->epochs = f->epochs;
     r->rows_dropped = f->dropped;
+    r->put_bytes = f->puts.bytes;
+    r->proxy = (struct proxy_result){f->puts.depth_sum, f->puts.depth_max, f->puts.latency};
     fill_crews(f, r);
     fill_checks(f, r);
     switch ((enum stop)f->stop) {
@@ -234,6 +236,7 @@ const struct backend cpu_backend = {
     .options = cpu_options,
     .options_size = sizeof(struct cpu_options),
     .exclusive = true,
+    .per_node = true,
     .available = cpu_available,
     .memory_bytes = fleet_memory_bytes,
     .run = cpu_run,
