@@ -239,6 +239,20 @@ static json_t *link_objects(const struct run_result *r)
     return all;
 }
 
+/* What proxies saw; simulated ones are in the times already. */
+static json_t *proxy_object(const struct run_result *r)
+{
+    const struct histogram *h = &r->proxy.latency;
+    json_t                 *o = json_object();
+
+    set(o, "depth_mean", json_real((double)r->proxy.depth_sum / (double)h->count));
+    set_count(o, "depth_max", r->proxy.depth_max);
+    set(o, "latency_p50_us", json_real((double)histogram_quantile(h, 0.50) / 1e3));
+    set(o, "latency_p95_us", json_real((double)histogram_quantile(h, 0.95) / 1e3));
+    set(o, "latency_p99_us", json_real((double)histogram_quantile(h, 0.99) / 1e3));
+    return o;
+}
+
 static void set_outcome(json_t *o, const struct run_result *r)
 {
     set_text(o, "status", status_text(r->status));
@@ -254,6 +268,8 @@ static void set_outcome(json_t *o, const struct run_result *r)
     set_count(o, "put_bytes", r->put_bytes);
     if (r->put_control_bytes)
         set_count(o, "put_control_bytes", r->put_control_bytes);
+    if (r->proxy.latency.count)
+        set(o, "proxy", proxy_object(r));
     if (r->rows_dropped)
         set_count(o, "rows_dropped", r->rows_dropped);
     set_count(o, "elements_checked", r->elements_checked);

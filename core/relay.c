@@ -7,6 +7,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/log.h"
 
 #define SEND_SECONDS 5 /* that a child which does not read may hold its parent up */
@@ -97,6 +98,8 @@ static void pass_failures(struct relay *r)
         send_all(r, &head, sizeof head);
         send_all(r, m->data, m->bytes);
         message_free(m);
+        if (r->failed_ns == 0)
+            r->failed_ns = clock_now_ns();
     }
 }
 

@@ -16,6 +16,7 @@ struct relay {
     size_t               received; /* header and bytes */
     bool                 asked; /* the others have been told; their answers are awaited */
     struct message     **answers; /* by node */
+    uint64_t             failed_ns; /* when the first failure of another node was passed on; 0: none */
 };
 
 /* Begins run number nodes->runs. */

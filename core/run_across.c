@@ -11,7 +11,8 @@
 #include "core/relay.h"
 #include "core/world.h"
 
-#define POLL_MS       1
+#define POLL_MS         1
+#define FAILED_GRACE_NS 3000000000u /* that a child has to end by itself once another node's has failed */
 #define GATHER_EXTRA_NS 30000000000u /* that a node may be later than a run's time-out */
 
 /* ---- one node's part ---- */
@@ -38,9 +39,10 @@ static void attend(struct part *p, struct child *c, const struct run_config *con
         struct pollfd fd = {.fd = c->pipe, .events = POLLIN};
         int           ready = poll(&fd, 1, POLL_MS);
 
-        if (*config->interrupted && !c->asked)
-            child_stop(c);
         relay_step(&p->relay);
+        if (!c->asked && (*config->interrupted ||
+                          (p->relay.failed_ns && clock_now_ns() - p->relay.failed_ns > FAILED_GRACE_NS)))
+            child_stop(c);
         if (ready > 0 || clock_now_ns() >= c->deadline_ns)
             done = child_step(c);
     }
@@ -103,11 +105,12 @@ static void merge(struct run_result *into, const struct run_result *from)
     merge_crews(into, from);
 }
 
+/* What several say in the same words is said once. */
 static void add_report(const struct nodes *n, uint32_t node, const struct run_result *from, struct run_result *into)
 {
     size_t used = strlen(into->report);
 
-    if (from->report[0])
+    if (from->report[0] && !strstr(into->report, from->report))
         snprintf(into->report + used, sizeof into->report - used, "%snode %u on %s: %s", used ? "\n" : "", node,
                  n->hosts[node], from->report);
 }

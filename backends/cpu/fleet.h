@@ -39,6 +39,13 @@ struct cpu_options {
 
 #define CPU_TRANSPORTS "loopback|ofi|verbs"
 
+/* Under a sanitizer everything takes several times longer. */
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
+#define TIMEOUT_SCALE 10
+#else
+#define TIMEOUT_SCALE 1
+#endif
+
 struct counter {
     alignas(64) _Atomic uint64_t value; /* a cache line each */
 };
@@ -71,7 +78,7 @@ struct worker {
     uint64_t         blocked_since_ns;
     uint64_t         given_up_value; /* of the flag, when the run stopped */
 
-    uint64_t tasks, puts;
+    uint64_t tasks, puts, put_bytes, put_control_bytes;
     uint64_t paused_ns; /* in waits of tasks, this epoch */
     uint64_t busy_ns, idle_ns, waiting_ns[RESULT_CAUSES_MAX]; /* counted epochs */
 };
@@ -149,6 +156,7 @@ struct fleet {
 
     struct bootstrap  nodes; /* no ops: all nodes are here */
     pthread_mutex_t   nodes_lock;
+    uint64_t          meet_by_ns; /* set-up: others that have not come by then have failed; 0: no limit */
     struct endpoint **endpoints;
     void             *transport_options;
     struct proxy     *proxy;

@@ -79,12 +79,14 @@ static bool compute_steps(struct worker *w, const struct task *t)
 
 static bool hand_over(struct worker *w, const struct task *t)
 {
-    uint64_t since_ns = clock_now_ns();
+    const struct buffer *from = &w->fleet->program->buffers[t->a.buffer];
+    uint64_t since_ns = clock_now_ns(), bytes = t->m * t->n * dtype_bytes(from->dtype);
 
     if (!fifo_push(w, t, w->at.epoch))
         return false;
     account_wait(w, w->fleet->program->flag_group_count, since_ns);
     w->puts++;
+    *(buffer_is_control(from) ? &w->put_control_bytes : &w->put_bytes) += bytes;
     return true;
 }
 

@@ -291,6 +291,8 @@ START_TEST(endpoints_connect_again_after_a_close)
 }
 END_TEST
 
+#define SILENT_S 4 /* until a silent peer is one that has failed */
+
 /* ---- faults: each ends in time and names the peer ---- */
 
 static void must_name_peer(const struct member *m, enum status st, const char *name)
@@ -303,7 +305,7 @@ static void must_name_peer(const struct member *m, enum status st, const char *n
 static int lose_peer(struct bootstrap *b, void *setting)
 {
     const struct setting *s = setting;
-    struct member        *m = member_open(setting, b, 4096, 4, 4, 8);
+    struct member        *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
 
     member_connect(m);
     member_put_well(m, (struct put){.peer = 1 - b->rank, .flag = 1, .value = 1, .bytes = 8});
@@ -342,7 +344,7 @@ static struct endpoint_address address_of_peer(struct member *m)
 
 static int put_with_wrong_key(struct bootstrap *b, void *setting)
 {
-    struct member          *m = member_open(setting, b, 4096, 4, 4, 8);
+    struct member          *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
     struct endpoint_address a = address_of_peer(m);
 
     if (b->rank == 0)
@@ -370,7 +372,7 @@ END_TEST
 
 static int connect_to_closed(struct bootstrap *b, void *setting)
 {
-    struct member          *m = member_open(setting, b, 4096, 4, 4, 8);
+    struct member          *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
     struct endpoint_address a = address_of_peer(m);
 
     if (b->rank == 1)
@@ -394,7 +396,7 @@ END_TEST
 
 static int speak_another_language(struct bootstrap *b, void *setting)
 {
-    struct member          *m = member_open(setting, b, 4096, 4, 4, 8);
+    struct member          *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
     struct endpoint_address a = address_of_peer(m);
 
     strcpy(a.transport, "carrier-pigeon");
