@@ -24,6 +24,7 @@
 #include "backends/cpu/bell.h"
 #include "backends/net/bootstrap.h"
 #include "backends/net/proxy.h"
+#include "backends/ops/hang_report.h"
 #include "backends/ops/tile_ops.h"
 #include "core/backend.h"
 #include "core/check.h"
@@ -207,7 +208,8 @@ uint32_t own_flag(const struct fleet *f, enum own_flag flag);
 bool     epoch_turn(struct worker *w, uint64_t epoch); /* all of this rank's workers have arrived */
 
 uint64_t fifo_bytes(uint64_t capacity);
-bool     fifo_push(struct worker *w, const struct task *t, uint64_t epoch);
+bool     fifo_push(struct worker *w, const struct task *t); /* the one that the worker is at */
+uint32_t fifo_collect(const struct rank *r, struct hang_open *out); /* puts under way; returns how many */
 extern const struct proxy_source fifo_source; /* of struct rank */
 
 void fleet_watch(struct fleet *f);

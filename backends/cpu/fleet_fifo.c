@@ -8,7 +8,7 @@ enum slot_state { SLOT_EMPTY, SLOT_CLAIMED, SLOT_FILLED, SLOT_TAKEN };
 
 struct command {
     _Atomic uint32_t state;
-    uint64_t epoch;
+    struct position at; /* of the put */
     struct task task;
 };
 
@@ -31,7 +31,7 @@ static struct command *claim(struct fifo *f)
     return NULL;
 }
 
-bool fifo_push(struct worker *w, const struct task *t, uint64_t epoch)
+bool fifo_push(struct worker *w, const struct task *t)
 {
     struct fifo *f = &w->rank->fifo;
     struct command *c;
@@ -47,13 +47,34 @@ bool fifo_push(struct worker *w, const struct task *t, uint64_t epoch)
             return false;
         bell_sleep(&f->emptied, seen, BELL_SLEEP_NS);
     }
-    c->epoch = epoch;
+    c->at = w->at;
     c->task = *t;
     atomic_fetch_add_explicit(&w->fleet->active, 1, memory_order_relaxed);
     atomic_store_explicit(&c->state, SLOT_FILLED, memory_order_release);
     atomic_fetch_add_explicit(&f->filled, 1, memory_order_relaxed);
     bell_ring(&w->fleet->proxy_bell);
     return true;
+}
+
+/* ---- reports ---- */
+
+uint32_t fifo_collect(const struct rank *r, struct hang_open *out)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < r->fifo.capacity; i++) {
+        const struct command *c = &r->fifo.slots[i];
+
+        if (c->state == SLOT_FILLED || c->state == SLOT_TAKEN)
+            out[count++] = (struct hang_open){
+                .rank = r->index,
+                .queue = c->at.queue,
+                .index = c->at.index,
+                .epoch = c->at.epoch,
+                .state = c->state == SLOT_TAKEN ? "is on its way to another node" : "waits for the proxy",
+            };
+    }
+    return count;
 }
 
 /* ---- the proxy's end ---- */
@@ -97,14 +118,14 @@ static void fill_put(const struct rank *r, const struct command *c, struct put *
     *out = (struct put){
         .peer = s->rank,
         .flag = s->flag,
-        .value = (c->epoch - 1) * program_flag_total(p, s->rank, s->flag) + s->add,
+        .value = (c->at.epoch - 1) * program_flag_total(p, s->rank, s->flag) + s->add,
         .bytes = t->m * t->n * dtype_bytes(p->buffers[t->a.buffer].dtype),
         .id = (uint64_t)(c - r->fifo.slots),
     };
     if (out->bytes > 0) {
         assert(t->out[0].rank == s->rank);
-        out->from = window_offset(p, &t->a, c->epoch);
-        out->to = window_offset(p, &t->out[0], c->epoch);
+        out->from = window_offset(p, &t->a, c->at.epoch);
+        out->to = window_offset(p, &t->out[0], c->at.epoch);
     }
 }
 

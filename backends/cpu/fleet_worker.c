@@ -82,7 +82,7 @@ static bool hand_over(struct worker *w, const struct task *t)
     const struct buffer *from = &w->fleet->program->buffers[t->a.buffer];
     uint64_t since_ns = clock_now_ns(), bytes = t->m * t->n * dtype_bytes(from->dtype);
 
-    if (!fifo_push(w, t, w->at.epoch))
+    if (!fifo_push(w, t))
         return false;
     account_wait(w, w->fleet->program->flag_group_count, since_ns);
     w->puts++;
