@@ -133,7 +133,17 @@ static json_t *host_object(const struct host *h)
     return o;
 }
 
-char *record_run(const struct scenario *s, const struct host *host, int argc, char *const *argv)
+static json_t *node_hosts(const struct nodes *n)
+{
+    json_t *all = json_array();
+
+    for (uint32_t i = 0; i < n->count; i++)
+        json_array_append_new(all, json_string(n->hosts[i]));
+    return all;
+}
+
+char *record_run(const struct scenario *s, const struct host *host, const struct nodes *nodes, int argc,
+                 char *const *argv)
 {
     json_t *o = record_begin("run"), *command = json_array(), *machine;
     char    date[40];
@@ -149,6 +159,8 @@ char *record_run(const struct scenario *s, const struct host *host, int argc, ch
         json_array_append_new(command, json_string(argv[i]));
     set(o, "command", command);
     set(o, "host", host_object(host));
+    if (nodes->count > 1)
+        set(o, "nodes", node_hosts(nodes));
     set_scenario(o, s);
     machine = options(machine_options, &s->machine);
     set_text(machine, "name", s->machine.name);

@@ -242,7 +242,8 @@ static void write_records(struct session *s, uint64_t failed)
 {
     uint64_t written = 0;
 
-    put_record(s, record_run(&s->scenario, &s->request->host, s->request->argc, s->request->argv));
+    put_record(s, record_run(&s->scenario, &s->request->host, s->request->nodes, s->request->argc,
+                             s->request->argv));
     for (uint64_t i = 0; i < s->plan.check_count; i++)
         if (s->plan.checks[i].result)
             put_record(s, record_check(&s->scenario, &s->plan.checks[i]));
