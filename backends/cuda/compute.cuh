@@ -3,7 +3,6 @@
 #define BACKENDS_CUDA_COMPUTE_CUH
 
 #include "backends/cuda/load.cuh"
-#include "backends/cuda/gather.cuh"
 #include "backends/cuda/route.cuh"
 #include "backends/cuda/wgmma.cuh"
 
@@ -217,7 +216,7 @@ PTX bool consumers_signal(const gpu_task &t)
 {
     return t.kind == GPU_GEMM_ROWS || t.kind == GPU_GEMM_DIRECT || t.kind == GPU_GEMM_PLAIN ||
            t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE || t.kind == GPU_REDUCE_PLAIN ||
-           t.kind == GPU_ROUTE || is_gather(t);
+           t.kind == GPU_ROUTE || t.kind == GPU_GATHER_PLAIN;
 }
 
 PTX void run_consumer(const site &s, uint32_t thread)
@@ -239,8 +238,8 @@ PTX void run_consumer(const site &s, uint32_t thread)
         }
         if (t.kind == GPU_REDUCE)
             reduce_task(s, t, thread);
-        else if (is_gather(t))
-            gather_rows(s, t, thread);
+        else if (t.kind == GPU_GATHER_PLAIN)
+            gather_plain(s, t, thread);
         else if (t.kind == GPU_ROUTE)
             route_task(s, t, thread);
         else if (t.kind == GPU_GEMM_PLAIN || t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE_PLAIN)

@@ -52,7 +52,7 @@ static_assert(BARRIER_COUNT * 8 <= 512, "barriers fit");
 #define CONSUMER_WARP 4
 #define CONSUMERS 256
 #define TASK_WRITERS 4               /* lanes of the fetcher, 16 bytes each */
-#define TASK_READERS (3 + CONSUMERS) /* threads: loader, two storers, consumers */
+#define TASK_READERS (32 + 2 + CONSUMERS) /* threads: the loader's warp, two storers, consumers */
 
 struct site {
     const gpu_program *program;

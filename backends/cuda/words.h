@@ -42,7 +42,7 @@ enum gpu_kind {
     GPU_REDUCE, /* 16 bytes at a time */
     GPU_REDUCE_PLAIN,
     GPU_PUT,    /* a command to the proxy */
-    GPU_GATHER, /* 16 bytes at a time */
+    GPU_GATHER, /* bulk copies of single rows */
     GPU_GATHER_PLAIN,
     GPU_ROUTE,
     GPU_KIND_COUNT,
