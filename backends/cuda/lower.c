@@ -98,8 +98,10 @@ static enum status lower_op(struct lowering *l)
 {
     const struct task *t = l->task;
 
-    if (t->op == OP_ATTENTION)
+    if (t->op == OP_ATTENTION || t->op == OP_COMBINE_ROWS)
         return lower_refuse(l, "this backend has no op %s yet", op_name(t->op));
+    if (t->op == OP_GEMM && t->epilogue != EPILOGUE_NONE)
+        return lower_refuse(l, "this backend has no gate and up epilogue yet");
     if (t->op == OP_PUT)
         return lower_put(l);
     if (t->op == OP_ROUTE)
