@@ -25,8 +25,8 @@ if(MPI_C_FOUND)
 else()
     message(STATUS "mkernel: MPI: left out, not found: runs stay in one process")
 endif()
-pkg_check_modules(VERBS QUIET libibverbs)
-pkg_check_modules(LIBFABRIC QUIET libfabric)
+pkg_check_modules(VERBS QUIET IMPORTED_TARGET libibverbs>=1.12)
+pkg_check_modules(LIBFABRIC QUIET IMPORTED_TARGET libfabric>=1.14)
 
 string(STRIP "${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${MKERNEL_SANITIZE}"
        BUILD_COMPILER)
