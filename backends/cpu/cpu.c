@@ -67,6 +67,7 @@ static void run_threads(struct fleet *f)
     if (started < f->worker_count) {
         fleet_stop(f, STOP_START);
     } else if (fleet_net_meet(f) >= 0) {
+        f->meet_by_ns = 0;
         open_gates(f);
         fleet_watch(f);
     }
@@ -134,6 +135,8 @@ static void fill_crews(const struct fleet *f, struct run_result *r)
             crew->waiting_ps[k] += w->waiting_ns[k] * 1000;
         r->tasks += w->tasks;
         r->puts += w->puts;
+        r->put_bytes += w->put_bytes;
+        r->put_control_bytes += w->put_control_bytes;
     }
 }
 
@@ -161,6 +164,7 @@ static void fill_result(const struct fleet *f, struct run_result *r)
 {
     r->epochs = f->epochs;
     r->rows_dropped = f->dropped;
+    r->proxy = (struct proxy_result){f->puts.depth_sum, f->puts.depth_max, f->puts.latency};
     fill_crews(f, r);
     fill_checks(f, r);
     switch ((enum stop)f->stop) {
@@ -235,6 +239,7 @@ const struct backend cpu_backend = {
     .options = cpu_options,
     .options_size = sizeof(struct cpu_options),
     .exclusive = true,
+    .per_node = true,
     .available = cpu_available,
     .memory_bytes = fleet_memory_bytes,
     .run = cpu_run,

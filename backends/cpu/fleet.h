@@ -25,6 +25,7 @@
 #include "backends/cpu/fleet_log.h"
 #include "backends/net/bootstrap.h"
 #include "backends/net/proxy.h"
+#include "backends/ops/hang_report.h"
 #include "backends/ops/tile_ops.h"
 #include "core/backend.h"
 #include "core/check.h"
@@ -39,6 +40,13 @@ struct cpu_options {
 };
 
 #define CPU_TRANSPORTS "loopback|ofi|verbs"
+
+/* Under a sanitizer everything takes several times longer. */
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
+#define TIMEOUT_SCALE 10
+#else
+#define TIMEOUT_SCALE 1
+#endif
 
 struct counter {
     alignas(64) _Atomic uint64_t value; /* a cache line each */
@@ -72,7 +80,7 @@ struct worker {
     uint64_t         blocked_since_ns;
     uint64_t         given_up_value; /* of the flag, when the run stopped */
 
-    uint64_t tasks, puts;
+    uint64_t tasks, puts, put_bytes, put_control_bytes;
     uint64_t paused_ns; /* in waits of tasks, this epoch */
     uint64_t busy_ns, idle_ns, waiting_ns[RESULT_CAUSES_MAX]; /* counted epochs */
 
@@ -154,6 +162,7 @@ struct fleet {
 
     struct bootstrap  nodes; /* no ops: all nodes are here */
     pthread_mutex_t   nodes_lock;
+    uint64_t          meet_by_ns; /* set-up: others that have not come by then have failed; 0: no limit */
     struct endpoint **endpoints;
     void             *transport_options;
     struct proxy     *proxy;
@@ -208,6 +217,7 @@ bool     epoch_turn(struct worker *w, uint64_t epoch); /* all of this rank's wor
 
 uint64_t fifo_bytes(uint64_t capacity);
 bool     fifo_push(struct worker *w, const struct task *t, const struct log_entry *by);
+uint32_t fifo_collect(const struct rank *r, struct hang_open *out); /* puts under way; returns how many */
 extern const struct proxy_source fifo_source; /* of struct rank */
 
 void fleet_watch(struct fleet *f);

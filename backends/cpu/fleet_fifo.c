@@ -61,6 +61,27 @@ bool fifo_push(struct worker *w, const struct task *t, const struct log_entry *b
     return true;
 }
 
+/* ---- reports ---- */
+
+uint32_t fifo_collect(const struct rank *r, struct hang_open *out)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < r->fifo.capacity; i++) {
+        const struct command *c = &r->fifo.slots[i];
+
+        if (c->state == SLOT_FILLED || c->state == SLOT_TAKEN)
+            out[count++] = (struct hang_open){
+                .rank = r->index,
+                .queue = c->by.at.queue,
+                .index = c->by.at.index,
+                .epoch = c->by.at.epoch,
+                .state = c->state == SLOT_TAKEN ? "is on its way to another node" : "waits for the proxy",
+            };
+    }
+    return count;
+}
+
 /* ---- the proxy's end ---- */
 
 /* Looks from a random slot on. */

@@ -43,6 +43,13 @@ static void collect_workers(const struct fleet *f, struct hang *h, struct stuck 
             open[h->open_count++] = (struct hang_open){w->rank->index, w->at.queue,     w->at.index,
                                                        w->at.epoch,    "was under way", true};
     }
+    for (uint32_t i = 0; i < f->rank_count; i++)
+        h->open_count += fifo_collect(&f->ranks[i], open + h->open_count);
+}
+
+static uint64_t open_at_most(const struct fleet *f)
+{
+    return f->worker_count + (uint64_t)f->rank_count * f->ranks[0].fifo.capacity + 1;
 }
 
 void fleet_describe_node(const struct fleet *f, uint32_t node, char *out, size_t out_bytes)
@@ -89,7 +96,7 @@ static const char *headline(const struct fleet *f)
 void fleet_report_hang(const struct fleet *f, char *out, size_t out_bytes)
 {
     struct stuck *stuck = calloc(f->worker_count + 1, sizeof *stuck);
-    struct hang_open *open = calloc(f->worker_count + 1, sizeof *open);
+    struct hang_open *open = calloc(open_at_most(f), sizeof *open);
     struct hang_rank *ranks = calloc(world_ranks(f->program->world), sizeof *ranks);
     char (*elsewhere)[ELSEWHERE_BYTES] = calloc(f->program->world.nodes, sizeof *elsewhere);
 

@@ -136,7 +136,8 @@ static enum status open_endpoint(struct fleet *f, const struct transport *t, str
         .window = {.base = r->window, .bytes = program_window_bytes(p), .dmabuf = -1},
         .flags = {.base = r->put_flags, .bytes = p->flag_count * sizeof *r->put_flags, .dmabuf = -1},
         .depth = r->fifo.capacity,
-        .timeout_ps = f->options->timeout_ps,
+        /* Before the watch ends the run: the transport can say which peer it is. */
+        .timeout_ps = f->options->timeout_ps / 2 * TIMEOUT_SCALE,
         .options = f->transport_options,
     };
     char node[ENDPOINT_NAME_BYTES - 24], why[512];
@@ -160,6 +161,10 @@ static enum status open_endpoints(struct fleet *f, const struct transport *t)
 /* What broke is an endpoint's error or the bootstrap's. */
 static enum status tell_broken(struct fleet *f, enum status st)
 {
+    if (st == ST_INTERRUPTED && f->job->interrupted && *f->job->interrupted)
+        fleet_stop(f, STOP_INTERRUPTED);
+    else if (st == ST_INTERRUPTED)
+        fleet_fail(f, STOP_NET, ST_HANG, "another node's process did not come to the beginning of the run");
     for (uint32_t i = 0; i < f->rank_count; i++)
         if (endpoint_error(f->endpoints[i])[0])
             fleet_fail(f, STOP_NET, st, "rank %u: %s", f->ranks[i].index,
@@ -189,7 +194,8 @@ static bool gives_up(void *fleet)
 {
     const struct fleet *f = fleet;
 
-    return fleet_stopped(f) || (f->job->interrupted && *f->job->interrupted);
+    return fleet_stopped(f) || (f->job->interrupted && *f->job->interrupted) ||
+           (f->meet_by_ns > 0 && clock_now_ns() > f->meet_by_ns);
 }
 
 static enum status join_nodes(struct fleet *f)
@@ -231,6 +237,7 @@ enum status fleet_net_open(struct fleet *f)
     if (!several_nodes(f))
         return ST_OK;
     TRY(join_nodes(f));
+    f->meet_by_ns = clock_now_ns() + f->options->timeout_ps / 1000 * TIMEOUT_SCALE;
     TRY(choose_transport(f, &t));
     f->endpoints = calloc(f->rank_count, sizeof *f->endpoints);
     if (!f->endpoints || !find_arrivals(f)) {
@@ -312,9 +319,7 @@ enum status fleet_net_meet(struct fleet *f)
     st = bootstrap_barrier(&f->nodes);
     pthread_mutex_unlock(&f->nodes_lock);
     atomic_fetch_sub_explicit(&f->checking, 1, memory_order_relaxed);
-    if (st < 0 && !fleet_stopped(f))
-        fleet_fail(f, st == ST_INTERRUPTED ? STOP_INTERRUPTED : STOP_NET, st, "%s", f->nodes.error);
-    return st;
+    return st < 0 ? tell_broken(f, st) : ST_OK;
 }
 
 static enum status check_nodes(struct fleet *f)

@@ -4,13 +4,6 @@
 
 #define POLL_NS 10000000
 
-/* Under a sanitizer everything takes several times longer. */
-#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
-#define TIMEOUT_SCALE 10
-#else
-#define TIMEOUT_SCALE 1
-#endif
-
 static uint64_t count_signals(const struct fleet *f)
 {
     uint64_t sum = 0;

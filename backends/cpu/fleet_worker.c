@@ -102,7 +102,8 @@ static bool compute_steps(struct worker *w, const struct task *t)
 
 static bool hand_over(struct worker *w, const struct task *t, uint64_t begin_ns)
 {
-    uint64_t since_ns = clock_now_ns();
+    const struct buffer *from = &w->fleet->program->buffers[t->a.buffer];
+    uint64_t since_ns = clock_now_ns(), bytes = t->m * t->n * dtype_bytes(from->dtype);
     struct log_entry e = entry_of(w, LOG_TASK, begin_ns);
 
     if (!fifo_push(w, t, &e))
@@ -111,6 +112,7 @@ static bool hand_over(struct worker *w, const struct task *t, uint64_t begin_ns)
     e = entry_of(w, LOG_TASK, begin_ns);
     fleet_log_add(&w->log, &e);
     w->puts++;
+    *(buffer_is_control(from) ? &w->put_control_bytes : &w->put_bytes) += bytes;
     return true;
 }
 

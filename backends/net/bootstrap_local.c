@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -149,6 +150,7 @@ static bool start_process(struct member *m)
     fflush(NULL); /* or the child would write it a second time */
     m->pid = fork();
     if (m->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody stays behind when the test is killed */
         close_others_ends(m->local, m->b.rank);
         member_main(m);
         fflush(NULL);

@@ -3,7 +3,8 @@
  * (efa) providers.
  *
  * With 8 bytes of completion data a put is one write, whose data are the flag's number and value.  With 4
- * bytes, or when something does not fit, the signal is a message beside the write (ofi_arrivals.h). */
+ * bytes, or when something does not fit, the signal is a message beside the write (ofi_arrivals.h).  A
+ * bare signal always is one: shm 1.17 never completes a write of 0 bytes. */
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
@@ -268,8 +269,8 @@ static enum status ofi_put(struct endpoint *e, const struct put *puts, const net
         uint64_t        max = o->message_max_bytes;
 
         *p = (struct ofi_put){.put = puts[i]};
-        p->direct = o->data_bytes == 8 && p->put.bytes <= max && p->put.flag < NOT_DIRECT &&
-                    p->put.value <= UINT32_MAX;
+        p->direct = o->data_bytes == 8 && p->put.bytes > 0 && p->put.bytes <= max &&
+                    p->put.flag < NOT_DIRECT && p->put.value <= UINT32_MAX;
         p->pieces = p->direct ? 1 : (uint32_t)((p->put.bytes + max - 1) / max);
         o->waiting[o->waiting_end++ % e->config.depth] = slots[i];
     }

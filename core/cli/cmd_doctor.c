@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/net/transport.h"
 #include "core/build.h"
 #include "core/cli/args.h"
 #include "core/cli/commands.h"
@@ -119,9 +120,9 @@ static void report_add(struct report *r, enum verdict v, const struct doctor_che
 
     r->missing += v == VERDICT_MISSING;
     if (!r->checks) {
-        printf("%-18s %-12s %s%s%s\n", verdict_words[v], c->name, f->text, f->text[0] ? ": " : "", c->use);
+        printf("%-18s %-18s %s%s%s\n", verdict_words[v], c->name, f->text, f->text[0] ? ": " : "", c->use);
         if (remedy)
-            printf("%-18s %-12s %s\n", "", "", c->remedy);
+            printf("%-18s %-18s %s\n", "", "", c->remedy);
         return;
     }
     o = json_pack("{s:s, s:s, s:s, s:s}", "name", c->name, "verdict", verdict_words[v], "found", f->text, "use",
@@ -141,6 +142,20 @@ static void look(const struct doctor *d, const struct doctor_check *c, struct re
     }
     c->look(d, c, &f);
     report_add(r, f.ok ? VERDICT_OK : c->needed_for & d->needs ? VERDICT_MISSING : VERDICT_ABSENT, c, &f);
+}
+
+static void look_at_transports(const struct doctor *d, struct report *r)
+{
+    for (size_t i = 0; transport_list[i] && !d->root[0]; i++) {
+        const struct transport *t = transport_list[i];
+        struct finding          f = {0};
+        char                    name[64];
+        struct doctor_check     c = {.name = name, .use = t->title, .remedy = ""};
+
+        snprintf(name, sizeof name, "%s transport", t->name);
+        f.ok = transport_available(t, f.text, sizeof f.text) >= 0;
+        report_add(r, f.ok ? VERDICT_OK : VERDICT_ABSENT, &c, &f);
+    }
 }
 
 /* One that cannot run here (no GPU) leaves the others. */
@@ -188,6 +203,7 @@ static int examine(const struct doctor *d, const struct request *q, const struct
     for (size_t t = 0; doctor_tables[t]; t++)
         for (const struct doctor_check *c = doctor_tables[t]; c->name; c++)
             look(d, c, &r);
+    look_at_transports(d, &r);
     look_at_backends(d, wanted, &r);
     if (q->json)
         print_json(&r);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/net/transport.h"
 #include "core/cli/args.h"
 #include "core/cli/commands.h"
 #include "core/log.h"
@@ -14,9 +15,9 @@
 static const struct flag flags[] = {{NULL, NULL, NULL}};
 
 static const struct usage usage = {
-    .line = "list [kernels|backends|machines|scenarios|keys]",
-    .about = "Prints what there is, kernels and backends with their parameters.  \"keys\" explains every key\n"
-             "that a scenario may hold.",
+    .line = "list [kernels|backends|transports|machines|scenarios|keys]",
+    .about = "Prints what there is, kernels, backends and transports with their parameters.  \"keys\" explains every\n"
+             "key that a scenario may hold.",
     .example = "mkernel list kernels",
     .flags = flags,
 };
@@ -44,6 +45,22 @@ static void list_backends(const struct registry *r)
             printf(" (cannot run here: %s)", why);
         printf("\n");
         option_help(b->options, stdout);
+    }
+}
+
+static void list_transports(const struct registry *r)
+{
+    (void)r;
+    printf("transports\n");
+    for (size_t i = 0; transport_list[i]; i++) {
+        const struct transport *t = transport_list[i];
+        char                    why[256] = "";
+
+        printf("\n  %s: %s", t->name, t->title);
+        if (transport_available(t, why, sizeof why) < 0)
+            printf(" (cannot run here: %s)", why);
+        printf("\n");
+        option_help(t->options, stdout);
     }
 }
 
@@ -117,8 +134,9 @@ static const struct section {
     bool in_overview;
 } sections[] = {
     {"kernels", list_kernels, true},     {"backends", list_backends, true},
-    {"machines", list_machines, true},   {"scenarios", list_scenarios, true},
-    {"keys", list_keys, false},          {NULL, NULL, false},
+    {"transports", list_transports, true}, {"machines", list_machines, true},
+    {"scenarios", list_scenarios, true}, {"keys", list_keys, false},
+    {NULL, NULL, false},
 };
 
 static int print_section(const struct args *a, const char *name, const struct registry *r)

@@ -1,6 +1,6 @@
 /* Every listed transport keeps the contract of backends/net/transport.h.
  *
- *   test_transports [TRANSPORT ...]
+ *   test_transports [TRANSPORT[:OPTION=VALUE ...] ...]
  *
  * Without arguments: every transport there is; one that cannot run here is skipped aloud.  Named ones have to
  * run. */
@@ -291,6 +291,8 @@ START_TEST(endpoints_connect_again_after_a_close)
 }
 END_TEST
 
+#define SILENT_S 4 /* until a silent peer is one that has failed */
+
 /* ---- faults: each ends in time and names the peer ---- */
 
 static void must_name_peer(const struct member *m, enum status st, const char *name)
@@ -303,7 +305,7 @@ static void must_name_peer(const struct member *m, enum status st, const char *n
 static int lose_peer(struct bootstrap *b, void *setting)
 {
     const struct setting *s = setting;
-    struct member        *m = member_open(setting, b, 4096, 4, 4, 8);
+    struct member        *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
 
     member_connect(m);
     member_put_well(m, (struct put){.peer = 1 - b->rank, .flag = 1, .value = 1, .bytes = 8});
@@ -342,7 +344,7 @@ static struct endpoint_address address_of_peer(struct member *m)
 
 static int put_with_wrong_key(struct bootstrap *b, void *setting)
 {
-    struct member          *m = member_open(setting, b, 4096, 4, 4, 8);
+    struct member          *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
     struct endpoint_address a = address_of_peer(m);
 
     if (b->rank == 0)
@@ -370,7 +372,7 @@ END_TEST
 
 static int connect_to_closed(struct bootstrap *b, void *setting)
 {
-    struct member          *m = member_open(setting, b, 4096, 4, 4, 8);
+    struct member          *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
     struct endpoint_address a = address_of_peer(m);
 
     if (b->rank == 1)
@@ -394,7 +396,7 @@ END_TEST
 
 static int speak_another_language(struct bootstrap *b, void *setting)
 {
-    struct member          *m = member_open(setting, b, 4096, 4, 4, 8);
+    struct member          *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
     struct endpoint_address a = address_of_peer(m);
 
     strcpy(a.transport, "carrier-pigeon");
@@ -526,13 +528,14 @@ static void add_settings(const struct transport *t)
 static bool choose_settings(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
-        const struct transport *t = transport_find(argv[i]);
+        const char             *name = strtok(argv[i], ":"), *options = strtok(NULL, "");
+        const struct transport *t = transport_find(name);
 
         if (!t || !can_run(t)) {
-            fprintf(stderr, "test_transports: %s has to run, and cannot\n", argv[i]);
+            fprintf(stderr, "test_transports: %s has to run, and cannot\n", name);
             return false;
         }
-        add_settings(t);
+        settings[setting_count++] = (struct setting){t, options ? options : ""};
     }
     for (int i = 0; argc == 1 && transport_list[i]; i++)
         if (can_run(transport_list[i]))
@@ -540,10 +543,10 @@ static bool choose_settings(int argc, char **argv)
     return true;
 }
 
-static void add_conformance(TCase *tc)
-{
-    int n = setting_count;
+typedef void add_fn(TCase *tc, int settings);
 
+static void add_data(TCase *tc, int n)
+{
     tcase_add_loop_test(tc, any_size_arrives_whole, 0, n);
     tcase_add_loop_test(tc, a_gibibyte_arrives, 0, n);
     tcase_add_loop_test(tc, both_directions_at_once, 0, n);
@@ -551,28 +554,43 @@ static void add_conformance(TCase *tc)
     tcase_add_loop_test(tc, a_full_queue_says_busy_and_drains, 0, n);
     tcase_add_loop_test(tc, a_completed_put_is_not_overtaken, 0, n);
     tcase_add_loop_test(tc, endpoints_connect_again_after_a_close, 0, n);
+}
+
+static void add_faults(TCase *tc, int n)
+{
     tcase_add_loop_test(tc, a_peer_that_dies_is_an_error_with_its_name, 0, n);
     tcase_add_loop_test(tc, a_wrong_key_is_an_error_with_the_peers_name, 0, n);
     tcase_add_loop_test(tc, a_closed_peer_is_an_error_with_its_name, 0, n);
     tcase_add_loop_test(tc, both_ends_have_to_speak_the_same, 0, n);
 }
 
+static void add_own(TCase *tc, int n)
+{
+    (void)n;
+    tcase_add_test(tc, a_silent_peer_ends_in_time);
+    tcase_add_test(tc, loopback_reorders_when_told_to);
+    tcase_add_test(tc, gpu_memory_is_refused_where_it_cannot_be_read);
+}
+
+static void add_case(Suite *s, const char *name, add_fn *add)
+{
+    TCase *tc = tcase_create(name);
+
+    tcase_set_timeout(tc, RUN_S + 10);
+    add(tc, setting_count);
+    suite_add_tcase(s, tc);
+}
+
 int main(int argc, char **argv)
 {
     Suite   *s = suite_create("transports");
-    TCase   *conformance = tcase_create("conformance"), *own = tcase_create("own");
     SRunner *runner = srunner_create(s);
     int      failed = 1;
 
-    tcase_set_timeout(conformance, RUN_S + 10);
-    tcase_set_timeout(own, RUN_S + 10);
-    suite_add_tcase(s, conformance);
-    suite_add_tcase(s, own);
     if (choose_settings(argc, argv)) {
-        add_conformance(conformance);
-        tcase_add_test(own, a_silent_peer_ends_in_time);
-        tcase_add_test(own, loopback_reorders_when_told_to);
-        tcase_add_test(own, gpu_memory_is_refused_where_it_cannot_be_read);
+        add_case(s, "data", add_data);
+        add_case(s, "faults", add_faults);
+        add_case(s, "own", add_own);
         srunner_run_all(runner, CK_ENV);
         failed = srunner_ntests_failed(runner);
     }

@@ -1,0 +1,153 @@
+/* Transports against the plain library.
+ *
+ *   bench_net TRANSPORT[:OPTION=VALUE ...] [RUNS]
+ *
+ * Two processes on this machine; contestants take turns, RUNS (5) times, and the median counts.  Every sample
+ * is printed.  For ofi the plain library is a loop over libfabric on the same provider; verbs has
+ * none here: scripts/soft-roce bench runs ib_write_bw beside it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "bench_net.h"
+#include "core/clock.h"
+
+#define RUNS_MAX 25
+
+/* ---- the transport ---- */
+
+static double seconds_since(uint64_t since_ns)
+{
+    return (double)(clock_now_ns() - since_ns) * 1e-9;
+}
+
+int bench_put_bandwidth(struct bootstrap *b, void *arg)
+{
+    const struct bench *bench = arg;
+    struct member *m = member_open(&bench->setting, b, BENCH_BYTES * BENCH_DEPTH, BENCH_DEPTH, BENCH_DEPTH,
+                                   WAIT_S);
+
+    memset(m->window, 1, m->window_bytes);
+    member_connect(m);
+    for (uint32_t pass = 0; pass < 2 && b->rank == 0; pass++) { /* the first one warms up */
+        uint32_t puts = pass == 0 ? BENCH_DEPTH : bench->puts;
+        uint64_t since_ns = clock_now_ns();
+
+        for (uint32_t i = 0; i < puts; i++) {
+            uint32_t slot = i % BENCH_DEPTH;
+
+            member_put_well(m, (struct put){.peer = 1, .flag = slot, .value = pass * 1000000 + i + 1,
+                                            .from = (uint64_t)slot * BENCH_BYTES,
+                                            .to = (uint64_t)slot * BENCH_BYTES, .bytes = BENCH_BYTES});
+        }
+        member_drain(m);
+        *bench->figure = (double)puts * BENCH_BYTES / seconds_since(since_ns) * 1e-6;
+    }
+    member_barrier(m);
+    member_close(m);
+    return 0;
+}
+
+int bench_put_latency(struct bootstrap *b, void *arg)
+{
+    const struct bench *bench = arg;
+    struct member *m = member_open(&bench->setting, b, 4096, 1, BENCH_DEPTH, WAIT_S);
+    uint64_t since_ns = 0;
+
+    member_connect(m);
+    for (uint32_t i = 1; i <= bench->rounds + 10; i++) {
+        if (i == 10)
+            since_ns = clock_now_ns();
+        if (b->rank == 1)
+            member_await_flag(m, 0, i);
+        member_put_well(m, (struct put){.peer = 1 - b->rank, .value = i, .bytes = 8});
+        if (b->rank == 0)
+            member_await_flag(m, 0, i);
+    }
+    if (b->rank == 0)
+        *bench->figure = seconds_since(since_ns) / bench->rounds / 2 * 1e6;
+    member_barrier(m);
+    member_close(m);
+    return 0;
+}
+
+/* ---- turns ---- */
+
+struct contestant {
+    const char *name, *unit;
+    local_member_fn *run;
+    double samples[RUNS_MAX];
+};
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(const struct contestant *c, uint32_t runs)
+{
+    double sorted[RUNS_MAX];
+
+    memcpy(sorted, c->samples, runs * sizeof *sorted);
+    qsort(sorted, runs, sizeof *sorted, compare_doubles);
+    return sorted[runs / 2];
+}
+
+static void run_once(struct contestant *c, struct bench *bench, uint32_t turn)
+{
+    int codes[2];
+
+    if (!local_run(LOCAL_PROCESSES, 2, WAIT_S * 2, c->run, bench, codes) || codes[0] || codes[1]) {
+        fprintf(stderr, "bench_net: %s failed\n", c->name);
+        exit(1);
+    }
+    c->samples[turn] = *bench->figure;
+    printf("%s %.1f %s\n", c->name, *bench->figure, c->unit);
+    fflush(stdout);
+}
+
+static void compare(struct contestant *ours, struct contestant *plain, struct bench *bench, uint32_t runs)
+{
+    for (uint32_t turn = 0; turn < runs; turn++) {
+        run_once(ours, bench, turn);
+        if (plain->run)
+            run_once(plain, bench, turn);
+    }
+    printf("median: %s %.1f %s", ours->name, median(ours, runs), ours->unit);
+    if (plain->run)
+        printf(", %s %.1f %s, ratio %.2f", plain->name, median(plain, runs), plain->unit,
+               median(ours, runs) / median(plain, runs));
+    printf("\n");
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? strtok(argv[1], ":") : "ofi", *options = argc > 1 ? strtok(NULL, "") : "";
+    uint32_t runs = argc > 2 ? (uint32_t)atoi(argv[2]) : 5;
+    struct bench bench = {.setting = {transport_find(name), options ? options : ""},
+                          .puts = slow_machine() ? 64 : 1000,
+                          .rounds = slow_machine() ? 200 : 5000};
+    struct contestant put = {.name = "put bandwidth", .unit = "MB/s", .run = bench_put_bandwidth},
+                      ping = {.name = "put latency", .unit = "us", .run = bench_put_latency},
+                      plain_put = {.name = "plain bandwidth", .unit = "MB/s"},
+                      plain_ping = {.name = "plain latency", .unit = "us"};
+
+    if (!bench.setting.transport || bench.setting.transport->in_process || runs < 1 || runs > RUNS_MAX) {
+        fprintf(stderr, "usage: bench_net TRANSPORT[:OPTION=VALUE ...] [RUNS], RUNS from 1 to %d\n", RUNS_MAX);
+        return 2;
+    }
+#if HAVE_LIBFABRIC
+    if (strcmp(name, "ofi") == 0) {
+        plain_put.run = bench_plain_bandwidth;
+        plain_ping.run = bench_plain_latency;
+    }
+#endif
+    bench.figure = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    must(bench.figure != MAP_FAILED, "no memory");
+    compare(&put, &plain_put, &bench, runs);
+    compare(&ping, &plain_ping, &bench, runs);
+    return 0;
+}
