@@ -4,6 +4,9 @@
 
 #include "backends/cpu/cpu.h"
 #include "backends/sim/sim.h"
+#if HAVE_MPI
+#include "backends/net/launch_mpi.h"
+#endif
 #if HAVE_CUDA
 #include "backends/cuda/cuda.h"
 #endif
@@ -16,3 +19,9 @@ const struct backend *const backends[] = {
 #endif
     NULL,
 };
+
+#if HAVE_MPI
+const struct launcher *const launcher = &mpi_launcher;
+#else
+const struct launcher *const launcher = NULL;
+#endif

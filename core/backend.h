@@ -6,8 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/histogram.h"
 #include "core/kernel.h"
 #include "core/machine.h"
+#include "core/node_link.h"
 #include "core/option.h"
 #include "core/program.h"
 #include "core/status.h"
@@ -35,6 +37,7 @@ struct job {
     uint64_t              seed;
     bool                  data;    /* move and check real data; a backend may always do */
     uint64_t              memory_limit_bytes; /* 0: none */
+    const struct node_link *nodes; /* NULL: all nodes are in this process; else it is one of them */
     /* NULL: never.  Once set, the run ends soon with ST_INTERRUPTED and says in its report where it stood. */
     const volatile sig_atomic_t *interrupted;
 };
@@ -62,6 +65,12 @@ struct link_result {
     uint64_t bytes;
 };
 
+/* What proxies saw, over all ranks and epochs; backends without proxies leave it 0. */
+struct proxy_result {
+    uint64_t         depth_sum, depth_max; /* puts on their way when one more was started, itself included */
+    struct histogram latency;              /* of puts, from the command to its completion; one entry a put */
+};
+
 /* Plain data: a child process sends it through a pipe. */
 struct run_result {
     enum status status;
@@ -71,6 +80,7 @@ struct run_result {
     uint64_t    tasks, puts, flows;            /* over all ranks, all epochs run */
     uint64_t    epochs;
     uint64_t    put_bytes, put_control_bytes;  /* between nodes, all epochs: of data, of control buffers */
+    struct proxy_result proxy;
     uint64_t    rows_dropped;                  /* by routes, all epochs */
     uint64_t    elements_checked, elements_wrong;
     uint64_t    runs;           /* an exploration's: seeds tried, the last one failed if any did */
@@ -91,6 +101,7 @@ struct backend {
     const char *title; /* one line for `list` */
     const struct option *options; /* the keys of its scenario section; last row has no name */
     size_t               options_size;
+    bool                 per_node; /* can run as one process a node (job.nodes) */
     bool                 exclusive; /* measures real time or uses every core: one run at a time */
 
     /* ST_OK, or ST_ENVIRONMENT with the reason in `why`. */

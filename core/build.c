@@ -11,15 +11,8 @@ const char *const build_compiler = BUILD_COMPILER;
 const char *const build_simgrid = BUILD_SIMGRID;
 
 const struct build_part build_parts[] = {
-    {"compiler", BUILD_COMPILER, true, "what this binary was built with"},
-    {"SimGrid", BUILD_SIMGRID, true, "network model of the sim backend"},
-    {"OpenBLAS", BUILD_OPENBLAS, true, "tiles of the cpu backend"},
-    {"libfyaml", BUILD_FYAML, true, "scenario and machine files"},
-    {"jansson", BUILD_JANSSON, true, "result files"},
-    {"CUDA", BUILD_CUDA, false, "running programs on real GPUs; simulation needs none"},
-    {"NCCL", BUILD_NCCL, false, "measuring the baseline on real GPUs; simulation models it"},
-    {"MPI", BUILD_MPI, false, "starting one process a rank on a cluster"},
-    {"libibverbs", BUILD_VERBS, false, "puts over InfiniBand and RoCE"},
-    {"libfabric", BUILD_LIBFABRIC, false, "puts over EFA and TCP"},
-    {NULL, NULL, false, NULL},
+    {"compiler", BUILD_COMPILER},  {"SimGrid", BUILD_SIMGRID},      {"OpenBLAS", BUILD_OPENBLAS},
+    {"libfyaml", BUILD_FYAML},     {"jansson", BUILD_JANSSON},      {"CUDA", BUILD_CUDA},
+    {"NCCL", BUILD_NCCL},          {"MPI", BUILD_MPI},              {"libibverbs", BUILD_VERBS},
+    {"libfabric", BUILD_LIBFABRIC}, {NULL, NULL},
 };

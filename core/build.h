@@ -2,19 +2,15 @@
 #ifndef CORE_BUILD_H
 #define CORE_BUILD_H
 
-#include <stdbool.h>
-
 extern const char *const build_version;
 extern const char *const build_commit;   /* "unknown" outside a git checkout; ends in "+" when modified */
 extern const char *const build_compiler;
 extern const char *const build_simgrid;  /* version */
 
-/* Something found, or not, when this was configured. */
+/* Something found, or not, when this was configured; `mkernel doctor` says what each is for. */
 struct build_part {
     const char *name;    /* NULL ends the table */
     const char *version; /* "": absent */
-    bool        required;
-    const char *use;     /* why it matters, one line */
 };
 
 extern const struct build_part build_parts[];

@@ -188,10 +188,11 @@ static void write_run(const struct job *job, const struct problem *global, uint6
         store_values(b->dtype, base, first, values, count);
         return;
     }
-    assert(b->dtype == DTYPE_BF16);
     bounded->input(global, job->seed, epoch, io->tensor, io->tensor_row + row, io->tensor_col + col,
                    count, reals);
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; b->dtype == DTYPE_F32 && i < count; i++)
+        ((float *)base)[first + i] = reals[i];
+    for (uint64_t i = 0; b->dtype == DTYPE_BF16 && i < count; i++)
         ((uint16_t *)base)[first + i] = bf16_from_f32(reals[i]);
 }
 

@@ -133,7 +133,17 @@ static json_t *host_object(const struct host *h)
     return o;
 }
 
-char *record_run(const struct scenario *s, const struct host *host, int argc, char *const *argv)
+static json_t *node_hosts(const struct nodes *n)
+{
+    json_t *all = json_array();
+
+    for (uint32_t i = 0; i < n->count; i++)
+        json_array_append_new(all, json_string(n->hosts[i]));
+    return all;
+}
+
+char *record_run(const struct scenario *s, const struct host *host, const struct nodes *nodes, int argc,
+                 char *const *argv)
 {
     json_t *o = record_begin("run"), *command = json_array(), *machine;
     char    date[40];
@@ -149,6 +159,8 @@ char *record_run(const struct scenario *s, const struct host *host, int argc, ch
         json_array_append_new(command, json_string(argv[i]));
     set(o, "command", command);
     set(o, "host", host_object(host));
+    if (nodes->count > 1)
+        set(o, "nodes", node_hosts(nodes));
     set_scenario(o, s);
     machine = options(machine_options, &s->machine);
     set_text(machine, "name", s->machine.name);
@@ -239,6 +251,20 @@ static json_t *link_objects(const struct run_result *r)
     return all;
 }
 
+/* What proxies saw; simulated ones are in the times already. */
+static json_t *proxy_object(const struct run_result *r)
+{
+    const struct histogram *h = &r->proxy.latency;
+    json_t                 *o = json_object();
+
+    set(o, "depth_mean", json_real((double)r->proxy.depth_sum / (double)h->count));
+    set_count(o, "depth_max", r->proxy.depth_max);
+    set(o, "latency_p50_us", json_real((double)histogram_quantile(h, 0.50) / 1e3));
+    set(o, "latency_p95_us", json_real((double)histogram_quantile(h, 0.95) / 1e3));
+    set(o, "latency_p99_us", json_real((double)histogram_quantile(h, 0.99) / 1e3));
+    return o;
+}
+
 static void set_outcome(json_t *o, const struct run_result *r)
 {
     set_text(o, "status", status_text(r->status));
@@ -254,6 +280,8 @@ static void set_outcome(json_t *o, const struct run_result *r)
     set_count(o, "put_bytes", r->put_bytes);
     if (r->put_control_bytes)
         set_count(o, "put_control_bytes", r->put_control_bytes);
+    if (r->proxy.latency.count)
+        set(o, "proxy", proxy_object(r));
     if (r->rows_dropped)
         set_count(o, "rows_dropped", r->rows_dropped);
     set_count(o, "elements_checked", r->elements_checked);

@@ -9,12 +9,14 @@
 
 #include "core/compare.h"
 #include "core/host.h"
+#include "core/nodes.h"
 #include "core/run.h"
 #include "core/scenario.h"
 
 #define RECORD_SCHEMA 1
 
-char *record_run(const struct scenario *s, const struct host *host, int argc, char *const *argv);
+char *record_run(const struct scenario *s, const struct host *host, const struct nodes *nodes, int argc,
+                 char *const *argv);
 char *record_check(const struct scenario *s, const struct run_unit *check);
 char *record_point(const struct scenario *s, const struct compare *c, uint64_t index);
 char *record_end(uint64_t points, uint64_t failed, bool interrupted);

@@ -40,14 +40,14 @@ struct pool {
     struct slot              slots[JOBS_MAX];
 };
 
-static void run_in_child(void *arg, struct run_result *r)
+void run_unit_execute(const struct run_unit *u, const struct node_link *nodes, struct run_result *r)
 {
-    const struct run_unit *u = arg;
-    const struct point    *p = u->point;
-    struct complaint       c;
-    struct program         program = {0};
-    struct job             job = run_unit_job(u, NULL);
+    const struct point *p = u->point;
+    struct complaint    c;
+    struct program      program = {0};
+    struct job          job = run_unit_job(u, NULL);
 
+    job.nodes = nodes;
     if (point_is_baseline(p)) {
         r->status = u->backend->baseline(
             &job, p->program == PROGRAM_NCCL ? BASELINE_NCCL : BASELINE_STREAMS, r);
@@ -59,6 +59,11 @@ static void run_in_child(void *arg, struct run_result *r)
     if (r->status >= 0)
         r->status = u->backend->run(&job, r);
     program_fini(&program);
+}
+
+static void run_in_child(void *arg, struct run_result *r)
+{
+    run_unit_execute(arg, NULL, r);
 }
 
 /* A run that fits waits only for runs that do not leave it room. */

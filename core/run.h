@@ -21,6 +21,9 @@ struct run_config {
  * that were running or waiting then have no result, but one of them says on stderr where it stood. */
 enum status run_units(struct run_unit *units, uint64_t count, const struct run_config *config);
 
+/* Runs one, here and now: what children do.  `nodes` is NULL, or this process is one of several. */
+void run_unit_execute(const struct run_unit *u, const struct node_link *nodes, struct run_result *r);
+
 /* Of two statuses, the one the process exits with: interrupted before wrong before hang before bad input
  * before environment before slow. */
 enum status status_worse(enum status a, enum status b);

@@ -54,10 +54,13 @@ struct scenario {
     struct yaml          *source;    /* the file's tree: places point into it */
 };
 
+struct launcher; /* core/nodes.h */
+
 /* Which kernels and backends exist: arrays that end with NULL, handed in because core knows none. */
 struct registry {
     const struct kernel *const  *kernels;
     const struct backend *const *backends;
+    const struct launcher       *launcher; /* NULL: everything stays in this process */
 };
 
 /* `sets` are "key=value" strings from --set, applied over the file ("problem.m=4096",

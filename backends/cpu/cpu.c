@@ -16,6 +16,10 @@ static const struct option cpu_options[] = {
      "puts that may wait for a rank's proxy"},
     {"timeout", OPTION_TIME, offsetof(struct cpu_options, timeout_ps), "10s", 1e9, 3.6e15, NULL,
      "give up when no flag has moved for so long; ten times as long under a sanitizer"},
+    {"transport", OPTION_CHOICE, offsetof(struct cpu_options, transport), "loopback", 0, 0,
+     CPU_TRANSPORTS, "what carries puts between nodes; loopback stays inside one process"},
+    {"transport_options", OPTION_TEXT, offsetof(struct cpu_options, transport_options), "", 0, 0, NULL,
+     "the transport's own, as \"mkernel list transports\" shows them: \"reorder=true seed=7\""},
     {0},
 };
 
@@ -40,49 +44,38 @@ static bool start(pthread_t *thread, void *(*entry)(void *), void *arg)
     return error == 0;
 }
 
-static bool start_proxies(struct fleet *f)
-{
-    for (uint32_t i = 0; i < f->rank_count; i++) {
-        struct fifo *fifo = &f->ranks[i].fifo;
-
-        if (fifo->slots && !(fifo->started = start(&fifo->thread, fifo_main, &f->ranks[i])))
-            return false;
-    }
-    return true;
-}
-
 static void open_gates(struct fleet *f)
 {
     f->started_ns = clock_now_ns();
     for (uint32_t i = 0; i < f->rank_count; i++)
         f->ranks[i].started_ns[1] = f->started_ns;
     for (uint32_t i = 0; i < f->rank_count; i++)
-        fleet_signal(f, i, own_flag(f, OWN_BEGUN), 1);
+        fleet_signal(f, f->first_rank + i, own_flag(f, OWN_BEGUN), 1);
 }
 
 /* Workers first stand at their gate, so that a thread that does not start ends the run before it
- * began. */
+ * began.  The proxy serves the other nodes until all have ended. */
 static void run_threads(struct fleet *f)
 {
     uint32_t started = 0;
-    bool all = start_proxies(f);
 
-    while (all && started < f->worker_count &&
+    if (fleet_net_start(f) < 0)
+        return;
+    while (started < f->worker_count &&
            start(&f->workers[started].thread, worker_main, &f->workers[started]))
         started++;
-    if (started == f->worker_count) {
+    if (started < f->worker_count) {
+        fleet_stop(f, STOP_START);
+    } else if (fleet_net_meet(f) >= 0) {
+        f->meet_by_ns = 0;
         open_gates(f);
         fleet_watch(f);
-    } else {
-        fleet_stop(f, STOP_START);
     }
     for (uint32_t i = 0; i < started; i++)
         pthread_join(f->workers[i].thread, NULL);
-    for (uint32_t i = 0; i < f->rank_count; i++) {
-        fifo_close(&f->ranks[i].fifo);
-        if (f->ranks[i].fifo.started)
-            pthread_join(f->ranks[i].fifo.thread, NULL);
-    }
+    if (!fleet_stopped(f))
+        fleet_net_meet(f);
+    fleet_net_stop(f);
 }
 
 /* ---- results ---- */
@@ -142,6 +135,8 @@ static void fill_crews(const struct fleet *f, struct run_result *r)
             crew->waiting_ps[k] += w->waiting_ns[k] * 1000;
         r->tasks += w->tasks;
         r->puts += w->puts;
+        r->put_bytes += w->put_bytes;
+        r->put_control_bytes += w->put_control_bytes;
     }
 }
 
@@ -169,6 +164,7 @@ static void fill_result(const struct fleet *f, struct run_result *r)
 {
     r->epochs = f->epochs;
     r->rows_dropped = f->dropped;
+    r->proxy = (struct proxy_result){f->puts.depth_sum, f->puts.depth_max, f->puts.latency};
     fill_crews(f, r);
     fill_checks(f, r);
     switch ((enum stop)f->stop) {
@@ -181,8 +177,12 @@ static void fill_result(const struct fleet *f, struct run_result *r)
                  "cpu: the system refused to start %" PRIu32 " threads", f->worker_count);
         break;
     case STOP_OVERFLOW:
-        r->status = ST_INPUT;
-        snprintf(r->report, sizeof r->report, "%s", f->refusal);
+        r->status = f->failed;
+        snprintf(r->report, sizeof r->report, "%s", f->failure);
+        break;
+    case STOP_NET:
+        r->status = f->failed;
+        fleet_report_hang(f, r->report, sizeof r->report);
         break;
     case STOP_QUIESCENT:
     case STOP_TIMEOUT:
@@ -220,11 +220,13 @@ static enum status cpu_run(const struct job *job, struct run_result *r)
     snprintf(r->model, sizeof r->model, "threads");
     if (needed == UINT64_MAX || (job->memory_limit_bytes > 0 && needed > job->memory_limit_bytes))
         return refuse_memory(job, needed, r);
-    if (fleet_create(job, &f)) {
+    if (!fleet_create(job, &f)) {
+        refuse_memory(job, needed, r);
+    } else if ((r->status = fleet_net_open(&f)) < 0) {
+        snprintf(r->report, sizeof r->report, "%s", f.failure);
+    } else {
         run_threads(&f);
         fill_result(&f, r);
-    } else {
-        refuse_memory(job, needed, r);
     }
     fleet_destroy(&f);
     return r->status;
@@ -236,6 +238,7 @@ const struct backend cpu_backend = {
     .options = cpu_options,
     .options_size = sizeof(struct cpu_options),
     .exclusive = true,
+    .per_node = true,
     .available = cpu_available,
     .memory_bytes = fleet_memory_bytes,
     .run = cpu_run,

@@ -23,6 +23,14 @@ static uint64_t workers_per_rank(const struct job *job)
     return count;
 }
 
+uint32_t fleet_ranks_here(const struct job *job, uint32_t *first_out)
+{
+    struct world w = job->program->world;
+
+    *first_out = job->nodes ? job->nodes->node * w.gpus_per_node : 0;
+    return job->nodes ? w.gpus_per_node : world_ranks(w);
+}
+
 /* Programs can be too long to look at every task: tiles are all alike but at edges, where they are smaller,
  * so evenly spaced ones of the first and of the last rank show the largest. */
 #define SAMPLED_TASKS 256
@@ -62,15 +70,19 @@ uint64_t fleet_memory_bytes(const struct job *job)
 {
     const struct program *p = job->program;
     const struct cpu_options *options = job->options;
-    uint64_t ranks = world_ranks(p->world), workers = workers_per_rank(job), sum = 0;
+    uint32_t first;
+    uint64_t ranks = fleet_ranks_here(job, &first), workers = workers_per_rank(job), sum = 0;
 
     add_bytes(&sum, ranks, program_window_bytes(p) + WINDOW_ALIGN_BYTES);
     add_bytes(&sum, ranks, (uint64_t)p->flag_count * sizeof(struct counter));
     add_bytes(&sum, ranks,
-              sizeof(struct rank) + sizeof(uint8_t *) + OWN_FLAG_COUNT * sizeof(struct counter));
+              sizeof(struct rank) + OWN_FLAG_COUNT * sizeof(struct counter));
+    add_bytes(&sum, world_ranks(p->world), sizeof(uint8_t *));
     add_bytes(&sum, ranks * workers, sizeof(struct worker) + STACK_USED_BYTES);
-    if (p->world.nodes > 1)
-        add_bytes(&sum, ranks, fifo_bytes(options->fifo) + STACK_USED_BYTES);
+    if (p->world.nodes > 1) {
+        add_bytes(&sum, ranks, fifo_bytes(options->fifo));
+        add_bytes(&sum, 1, fleet_net_bytes(job));
+    }
     add_bytes(&sum, 1, check_memory_bytes(job));
     if (job->memory_limit_bytes > 0 && sum > job->memory_limit_bytes)
         return sum; /* too much already: no need to look at every task */
@@ -90,7 +102,7 @@ static void *allocate_aligned(uint64_t bytes, uint64_t align)
 
 static bool rank_create(struct fleet *f, uint32_t index)
 {
-    struct rank *r = &f->ranks[index];
+    struct rank *r = fleet_rank(f, index);
     uint64_t flags = f->program->flag_count + (uint64_t)OWN_FLAG_COUNT;
 
     r->fleet = f;
@@ -100,7 +112,9 @@ static bool rank_create(struct fleet *f, uint32_t index)
     if (f->program->world.nodes > 1) {
         r->fifo.capacity = (uint32_t)f->options->fifo;
         r->fifo.slots = allocate_aligned(fifo_bytes(f->options->fifo), 64);
-        if (!r->fifo.slots)
+        r->fifo.random = f->job->seed ^ index;
+        r->put_flags = allocate_aligned(f->program->flag_count * sizeof *r->put_flags, 64);
+        if (!r->fifo.slots || !r->put_flags)
             return false;
     }
     if (!r->window || !r->flags)
@@ -129,27 +143,29 @@ static void workers_create(struct fleet *f)
 
 bool fleet_create(const struct job *job, struct fleet *f)
 {
-    uint64_t workers = workers_per_rank(job) * world_ranks(job->program->world);
+    uint64_t workers;
 
     memset(f, 0, sizeof *f);
+    pthread_mutex_init(&f->nodes_lock, NULL);
+    f->rank_count = fleet_ranks_here(job, &f->first_rank);
+    workers = workers_per_rank(job) * f->rank_count;
     f->job = job;
     f->program = job->program;
     f->options = job->options;
     f->epochs = (uint64_t)job->timing.warmup + job->timing.iterations;
-    f->rank_count = world_ranks(f->program->world);
     f->worker_count = (uint32_t)workers;
-    f->active = workers;
+    f->active = workers + (job->nodes != NULL); /* other nodes can always still signal */
     for (uint32_t c = 0; c < f->program->crew_count; c++)
         f->crew_threads[c] = (uint32_t)crew_threads(job, c);
 
     f->ranks = allocate_aligned(f->rank_count * sizeof *f->ranks, alignof(struct rank));
     f->workers = calloc(workers + 1, sizeof *f->workers);
-    f->windows = calloc(f->rank_count, sizeof *f->windows);
+    f->windows = calloc(world_ranks(f->program->world), sizeof *f->windows);
     if (!f->ranks || !f->workers || !f->windows)
         return false;
     f->memory = (struct memory){.program = f->program, .windows = f->windows};
     for (uint32_t i = 0; i < f->rank_count; i++)
-        if (!rank_create(f, i))
+        if (!rank_create(f, f->first_rank + i))
             return false;
     workers_create(f);
     return true;
@@ -157,10 +173,14 @@ bool fleet_create(const struct job *job, struct fleet *f)
 
 void fleet_destroy(struct fleet *f)
 {
+    fleet_net_close(f);
+    pthread_mutex_destroy(&f->nodes_lock);
     for (uint32_t i = 0; f->ranks && i < f->rank_count; i++) {
         free(f->ranks[i].window);
         free(f->ranks[i].flags);
         free(f->ranks[i].fifo.slots);
+        free(f->ranks[i].put_flags);
+        free(f->ranks[i].arrivals);
     }
     free(f->ranks);
     free(f->workers);

@@ -5,8 +5,10 @@
  *          anything.
  * Epochs   the last worker of a rank to arrive does `end`, then `begin` of the next epoch
  *          (fleet_epoch.c).
- * Puts     go through a FIFO to the rank's proxy, which copies and signals in any order
- *          (fleet_fifo.c).
+ * Puts     go through a FIFO of the rank (fleet_fifo.c) and one proxy for all of them to a transport
+ *          (fleet_net.c).  What they raise is mirrored into the rank's flags.
+ * Nodes    are all in this process, or one is, and the others in processes like it (core/nodes.h).  Arrays
+ *          hold this process's ranks; rank numbers are those of the world.
  * Watch    the calling thread, which decides that nothing will ever move again (fleet_watch.c).
  *
  * Memory order: only flags synchronise.  Counters that are watched are relaxed. */
@@ -20,6 +22,9 @@
 #include <stdint.h>
 
 #include "backends/cpu/bell.h"
+#include "backends/net/bootstrap.h"
+#include "backends/net/proxy.h"
+#include "backends/ops/hang_report.h"
 #include "backends/ops/tile_ops.h"
 #include "core/backend.h"
 #include "core/check.h"
@@ -29,7 +34,18 @@ struct cpu_options {
     uint64_t threads_per_crew; /* at most; a crew of fewer workers gets as many */
     uint64_t fifo;             /* commands */
     uint64_t timeout_ps;
+    uint32_t transport;        /* position in CPU_TRANSPORTS */
+    char     transport_options[OPTION_TEXT_BYTES]; /* "reorder=true seed=7" */
 };
+
+#define CPU_TRANSPORTS "loopback|ofi|verbs"
+
+/* Under a sanitizer everything takes several times longer. */
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
+#define TIMEOUT_SCALE 10
+#else
+#define TIMEOUT_SCALE 1
+#endif
 
 struct counter {
     alignas(64) _Atomic uint64_t value; /* a cache line each */
@@ -63,7 +79,7 @@ struct worker {
     uint64_t         blocked_since_ns;
     uint64_t         given_up_value; /* of the flag, when the run stopped */
 
-    uint64_t tasks, puts;
+    uint64_t tasks, puts, put_bytes, put_control_bytes;
     uint64_t paused_ns; /* in waits of tasks, this epoch */
     uint64_t busy_ns, idle_ns, waiting_ns[RESULT_CAUSES_MAX]; /* counted epochs */
 };
@@ -73,10 +89,15 @@ struct command;
 struct fifo {
     struct command  *slots; /* NULL: the program has no second node */
     uint32_t         capacity;
-    struct bell      filled, emptied;
-    _Atomic uint32_t closed;
-    pthread_t        thread;
-    bool             started;
+    _Atomic uint32_t filled; /* slots */
+    uint64_t         random; /* the proxy's: which slot comes next */
+    struct bell      emptied;
+};
+
+/* A flag that a put from another node raises. */
+struct arrival {
+    uint32_t flag;
+    uint64_t seen; /* of its value */
 };
 
 /* Times are kept for the epochs that can become samples. */
@@ -91,6 +112,9 @@ struct rank {
     struct counter      popped[PROGRAM_QUEUES_MAX]; /* this epoch */
     struct counter      signals; /* received */
     struct fifo         fifo;
+    uint64_t           *put_flags; /* by flag: what puts from other nodes raise; NULL as fifo.slots */
+    struct arrival     *arrivals;
+    uint32_t            arrival_count;
     struct check_report check;
     uint64_t            epoch; /* begun last */
     uint64_t            started_ns[EPOCH_TIMES], ended_ns[EPOCH_TIMES]; /* by epoch % EPOCH_TIMES */
@@ -102,7 +126,8 @@ enum stop {
     STOP_TIMEOUT,
     STOP_INTERRUPTED,
     STOP_START,    /* a thread did not start */
-    STOP_OVERFLOW, /* more was routed to a rank than fits, see `refusal` */
+    STOP_OVERFLOW, /* more was routed to a rank than fits, see `failure` */
+    STOP_NET,      /* the way between nodes, or another node's process: see `failure` and `failed` */
 };
 
 struct fleet {
@@ -110,10 +135,11 @@ struct fleet {
     const struct program     *program;
     const struct cpu_options *options;
     uint64_t                  epochs;
-    uint32_t                  rank_count, worker_count, crew_threads[PROGRAM_CREWS_MAX];
+    uint32_t                  first_rank, rank_count; /* that live here */
+    uint32_t                  worker_count, crew_threads[PROGRAM_CREWS_MAX];
     struct rank              *ranks;
     struct worker            *workers; /* by rank, then crew */
-    uint8_t                 **windows;
+    uint8_t                 **windows; /* by number in the world; NULL: elsewhere */
     struct memory             memory;
     uint64_t                  started_ns;
 
@@ -122,10 +148,21 @@ struct fleet {
     _Atomic uint64_t wakings;  /* waits that have ended */
     _Atomic uint32_t checking; /* ranks at an epoch's begin or end, which may take long */
     _Atomic uint32_t ended;    /* workers */
+    _Atomic uint64_t aligned;  /* ranks that have come to the end of an epoch, all epochs */
     _Atomic uint64_t dropped;  /* pairs that routes dropped */
-    _Atomic uint32_t refused;
-    char             refusal[256]; /* the first one's */
+    _Atomic uint32_t failures;
+    char             failure[640]; /* the first one's words */
+    enum status      failed;
     struct bell      end_bell;
+
+    struct bootstrap  nodes; /* no ops: all nodes are here */
+    pthread_mutex_t   nodes_lock;
+    uint64_t          meet_by_ns; /* set-up: others that have not come by then have failed; 0: no limit */
+    struct endpoint **endpoints;
+    void             *transport_options;
+    struct proxy     *proxy;
+    struct bell       proxy_bell; /* rings for every command */
+    struct proxy_counters puts;
 };
 
 /* ---- fleet.c ---- */
@@ -137,6 +174,19 @@ uint64_t fleet_memory_bytes(const struct job *job);
 bool     fleet_create(const struct job *job, struct fleet *f);
 void     fleet_destroy(struct fleet *f);
 
+static inline struct rank *fleet_rank(const struct fleet *f, uint32_t rank)
+{
+    return &f->ranks[rank - f->first_rank];
+}
+
+static inline bool fleet_is_here(const struct fleet *f, uint32_t rank)
+{
+    return rank - f->first_rank < f->rank_count;
+}
+
+/* The ranks that will live in this process, and the first of them. */
+uint32_t fleet_ranks_here(const struct job *job, uint32_t *first_out);
+
 /* ---- fleet_flags.c ---- */
 
 void fleet_signal(struct fleet *f, uint32_t rank, uint32_t flag, uint64_t add);
@@ -145,6 +195,9 @@ bool fleet_flag_reached(const struct rank *r, uint32_t flag, uint64_t target);
 void fleet_stop(struct fleet *f, enum stop why); /* the first one counts */
 bool fleet_stopped(const struct fleet *f);
 void fleet_refuse(struct worker *w, const struct task *route, uint64_t dropped); /* stops the run */
+/* Stops it with what fleet_stop() gets; only the first one's words are kept. */
+void fleet_fail(struct fleet *f, enum stop why, enum status st, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 bool worker_await(struct worker *w, uint32_t flag, uint64_t target); /* false: the run stops */
 
 /* ---- fleet_worker.c, fleet_epoch.c, fleet_fifo.c, fleet_watch.c, fleet_hang.c ---- */
@@ -155,11 +208,24 @@ uint32_t own_flag(const struct fleet *f, enum own_flag flag);
 bool     epoch_turn(struct worker *w, uint64_t epoch); /* all of this rank's workers have arrived */
 
 uint64_t fifo_bytes(uint64_t capacity);
-bool     fifo_push(struct worker *w, const struct task *t, uint64_t epoch);
-void    *fifo_main(void *rank);
-void     fifo_close(struct fifo *f); /* what was pushed is still delivered */
+bool     fifo_push(struct worker *w, const struct task *t); /* the one that the worker is at */
+uint32_t fifo_collect(const struct rank *r, struct hang_open *out); /* puts under way; returns how many */
+extern const struct proxy_source fifo_source; /* of struct rank */
 
 void fleet_watch(struct fleet *f);
+void fleet_describe_node(const struct fleet *f, uint32_t node, char *out, size_t out_bytes); /* "node 1 on host" */
 void fleet_report_hang(const struct fleet *f, char *out, size_t out_bytes);
+
+/* ---- fleet_net.c ---- */
+
+/* Joins the other nodes, opens and connects endpoints; nothing where there is one node.  What is wrong is in
+ * f->failure. */
+enum status fleet_net_open(struct fleet *f);
+enum status fleet_net_start(struct fleet *f); /* the proxy */
+enum status fleet_net_meet(struct fleet *f);  /* returns once every node's process has come here */
+void        fleet_net_check(struct fleet *f); /* stops the run when the way between nodes is broken */
+void        fleet_net_stop(struct fleet *f);
+void        fleet_net_close(struct fleet *f); /* safe on whatever open left behind */
+uint64_t    fleet_net_bytes(const struct job *job); /* that it allocates, at most */
 
 #endif

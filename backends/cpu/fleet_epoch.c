@@ -1,14 +1,19 @@
 /* What happens between two epochs of a rank, done by the last of its workers to arrive. */
 #include "backends/cpu/fleet.h"
 
-/* Ranks aligned: nobody starts before everybody has its inputs. */
+/* Ranks aligned: nobody starts before everybody has its inputs.  The last of this process's ranks waits for the
+ * other nodes, the others for it. */
 static bool align(struct worker *w, uint64_t epoch)
 {
     struct fleet *f = w->fleet;
 
-    for (uint32_t i = 0; i < f->rank_count; i++)
-        fleet_signal(f, i, own_flag(f, OWN_ALIGNED), 1);
-    return worker_await(w, own_flag(f, OWN_ALIGNED), epoch * f->rank_count);
+    if (atomic_fetch_add_explicit(&f->aligned, 1, memory_order_acq_rel) + 1 == epoch * f->rank_count) {
+        if (fleet_net_meet(f) < 0)
+            return false;
+        for (uint32_t i = 0; i < f->rank_count; i++)
+            fleet_signal(f, f->first_rank + i, own_flag(f, OWN_ALIGNED), 1);
+    }
+    return worker_await(w, own_flag(f, OWN_ALIGNED), epoch);
 }
 
 static void begin(struct worker *w, uint64_t epoch)

@@ -1,15 +1,14 @@
-/* Puts.  A worker writes a command into any empty slot; the rank's proxy takes filled slots in a
- * scrambled order, for nothing is promised between two puts.  The proxy waits for commands and for
- * nothing else, so a full FIFO always drains. */
+/* Puts.  A worker writes a command into any empty slot; the proxy takes filled slots in a scrambled
+ * order, for nothing is promised between two puts. */
 #include <assert.h>
 
 #include "backends/cpu/fleet.h"
 
-enum slot_state { SLOT_EMPTY, SLOT_CLAIMED, SLOT_FILLED };
+enum slot_state { SLOT_EMPTY, SLOT_CLAIMED, SLOT_FILLED, SLOT_TAKEN };
 
 struct command {
     _Atomic uint32_t state;
-    uint64_t epoch;
+    struct position at; /* of the put */
     struct task task;
 };
 
@@ -17,6 +16,8 @@ uint64_t fifo_bytes(uint64_t capacity)
 {
     return capacity * sizeof(struct command);
 }
+
+/* ---- the workers' end ---- */
 
 static struct command *claim(struct fifo *f)
 {
@@ -30,7 +31,7 @@ static struct command *claim(struct fifo *f)
     return NULL;
 }
 
-bool fifo_push(struct worker *w, const struct task *t, uint64_t epoch)
+bool fifo_push(struct worker *w, const struct task *t)
 {
     struct fifo *f = &w->rank->fifo;
     struct command *c;
@@ -46,63 +47,132 @@ bool fifo_push(struct worker *w, const struct task *t, uint64_t epoch)
             return false;
         bell_sleep(&f->emptied, seen, BELL_SLEEP_NS);
     }
-    c->epoch = epoch;
+    c->at = w->at;
     c->task = *t;
     atomic_fetch_add_explicit(&w->fleet->active, 1, memory_order_relaxed);
     atomic_store_explicit(&c->state, SLOT_FILLED, memory_order_release);
-    bell_ring(&f->filled);
+    atomic_fetch_add_explicit(&f->filled, 1, memory_order_relaxed);
+    bell_ring(&w->fleet->proxy_bell);
     return true;
 }
 
-/* Data first, then the signals: release at the flags covers this put and, as far as a reader may
- * rely on it, no other. */
-static void deliver(struct rank *r, struct command *c)
-{
-    struct fleet *fleet = r->fleet;
+/* ---- reports ---- */
 
-    tile_move(NULL, &fleet->memory, r->index, c->epoch, &c->task);
-    fleet_signal_task(fleet, r->index, &c->task);
+uint32_t fifo_collect(const struct rank *r, struct hang_open *out)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < r->fifo.capacity; i++) {
+        const struct command *c = &r->fifo.slots[i];
+
+        if (c->state == SLOT_FILLED || c->state == SLOT_TAKEN)
+            out[count++] = (struct hang_open){
+                .rank = r->index,
+                .queue = c->at.queue,
+                .index = c->at.index,
+                .epoch = c->at.epoch,
+                .state = c->state == SLOT_TAKEN ? "is on its way to another node" : "waits for the proxy",
+            };
+    }
+    return count;
+}
+
+/* ---- the proxy's end ---- */
+
+/* Looks from a random slot on. */
+static struct command *find_filled(struct fifo *f)
+{
+    f->random = f->random * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX generator */
+    for (uint32_t i = 0; i < f->capacity; i++) {
+        struct command *c = &f->slots[((f->random >> 33) + i) % f->capacity];
+
+        if (atomic_load_explicit(&c->state, memory_order_acquire) == SLOT_FILLED)
+            return c;
+    }
+    return NULL;
+}
+
+static const struct signal *remote_signal(const struct fleet *f, uint32_t rank, const struct task *t)
+{
+    for (uint32_t i = 0; i < t->signal_count; i++)
+        if (t->signals[i].rank != RANK_NODE &&
+            !world_same_node(f->program->world, rank, t->signals[i].rank))
+            return &t->signals[i];
+    return NULL;
+}
+
+static uint64_t window_offset(const struct program *p, const struct operand *o, uint64_t epoch)
+{
+    return program_buffer_offset(p, o->buffer, epoch) +
+           o->offset * dtype_bytes(p->buffers[o->buffer].dtype);
+}
+
+/* This put raises the flag, once an epoch, and nobody else does: it knows the value. */
+static void fill_put(const struct rank *r, const struct command *c, struct put *out)
+{
+    const struct program *p = r->fleet->program;
+    const struct task *t = &c->task;
+    const struct signal *s = remote_signal(r->fleet, r->index, t);
+
+    assert(s);
+    *out = (struct put){
+        .peer = s->rank,
+        .flag = s->flag,
+        .value = (c->at.epoch - 1) * program_flag_total(p, s->rank, s->flag) + s->add,
+        .bytes = t->m * t->n * dtype_bytes(p->buffers[t->a.buffer].dtype),
+        .id = (uint64_t)(c - r->fifo.slots),
+    };
+    if (out->bytes > 0) {
+        assert(t->out[0].rank == s->rank);
+        out->from = window_offset(p, &t->a, c->at.epoch);
+        out->to = window_offset(p, &t->out[0], c->at.epoch);
+    }
+}
+
+static bool take(void *owner, struct put *out)
+{
+    struct rank *r = owner;
+    struct command *c;
+
+    if (atomic_load_explicit(&r->fifo.filled, memory_order_relaxed) == 0)
+        return false;
+    c = find_filled(&r->fifo);
+    if (!c)
+        return false; /* being written */
+    atomic_store_explicit(&c->state, SLOT_TAKEN, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&r->fifo.filled, 1, memory_order_relaxed);
+    fill_put(r, c, out);
+    return true;
+}
+
+static void complete(void *owner, uint64_t id)
+{
+    struct rank *r = owner;
+    struct command *c = &r->fifo.slots[id];
+
+    fleet_signal_task(r->fleet, r->index, &c->task);
     atomic_store_explicit(&c->state, SLOT_EMPTY, memory_order_release);
-    atomic_fetch_sub_explicit(&fleet->active, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&r->fleet->active, 1, memory_order_relaxed);
     bell_ring(&r->fifo.emptied);
 }
 
-/* Takes one filled slot, looking from `from` on. */
-static bool deliver_one(struct rank *r, uint64_t from)
+/* Acquire at the put's flag, release at the rank's own: who waits there reads the put's bytes. */
+static bool look(void *owner)
 {
-    struct fifo *f = &r->fifo;
+    struct rank *r = owner;
+    bool any = false;
 
-    for (uint32_t i = 0; i < f->capacity; i++) {
-        struct command *c = &f->slots[(from + i) % f->capacity];
+    for (uint32_t i = 0; i < r->arrival_count; i++) {
+        struct arrival *a = &r->arrivals[i];
+        uint64_t value = __atomic_load_n(&r->put_flags[a->flag], __ATOMIC_ACQUIRE);
 
-        if (atomic_load_explicit(&c->state, memory_order_acquire) == SLOT_FILLED) {
-            deliver(r, c);
-            return true;
-        }
-    }
-    return false;
-}
-
-void *fifo_main(void *arg)
-{
-    struct rank *r = arg;
-    uint64_t random = r->fleet->job->seed ^ r->index;
-
-    for (;;) {
-        uint32_t seen = bell_read(&r->fifo.filled);
-        bool closed = atomic_load_explicit(&r->fifo.closed, memory_order_acquire);
-
-        random = random * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX generator */
-        if (deliver_one(r, random >> 33))
+        if (value == a->seen)
             continue;
-        if (closed)
-            return NULL;
-        bell_sleep(&r->fifo.filled, seen, BELL_SLEEP_NS);
+        fleet_signal(r->fleet, r->index, a->flag, value - a->seen);
+        a->seen = value;
+        any = true;
     }
+    return any;
 }
 
-void fifo_close(struct fifo *f)
-{
-    atomic_store_explicit(&f->closed, 1, memory_order_release);
-    bell_ring(&f->filled);
-}
+const struct proxy_source fifo_source = {.take = take, .complete = complete, .look = look};

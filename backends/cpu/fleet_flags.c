@@ -1,3 +1,6 @@
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "backends/cpu/fleet.h"
 #include "backends/ops/route.h"
 
@@ -7,18 +10,21 @@
 
 void fleet_signal(struct fleet *f, uint32_t rank, uint32_t flag, uint64_t add)
 {
-    struct rank *r = &f->ranks[rank];
+    struct rank *r = fleet_rank(f, rank);
 
     atomic_fetch_add_explicit(&r->flags[flag].value, add, memory_order_release);
     atomic_fetch_add_explicit(&r->signals.value, 1, memory_order_relaxed);
     bell_ring(&r->bell);
 }
 
+/* Those on the own node: what a put raises on another one is the transport's. */
 void fleet_signal_task(struct fleet *f, uint32_t rank, const struct task *t)
 {
     for (uint32_t i = 0; i < t->signal_count; i++) {
         uint32_t first, count = program_target_ranks(f->program, rank, t->signals[i].rank, &first);
 
+        if (!world_same_node(f->program->world, rank, first))
+            continue;
         for (uint32_t j = 0; j < count; j++)
             fleet_signal(f, first + j, t->signals[i].flag, t->signals[i].add);
     }
@@ -53,13 +59,25 @@ void fleet_stop(struct fleet *f, enum stop why)
     }
 }
 
+void fleet_fail(struct fleet *f, enum stop why, enum status st, const char *format, ...)
+{
+    va_list args;
+
+    if (atomic_fetch_add(&f->failures, 1) == 0) {
+        f->failed = st;
+        va_start(args, format);
+        vsnprintf(f->failure, sizeof f->failure, format, args);
+        va_end(args);
+        fleet_stop(f, why);
+    }
+}
+
 void fleet_refuse(struct worker *w, const struct task *route, uint64_t dropped)
 {
-    struct fleet *f = w->fleet;
+    char text[256];
 
-    if (atomic_fetch_add(&f->refused, 1) == 0)
-        tile_route_refusal(route, w->rank->index, w->at.epoch, dropped, f->refusal, sizeof f->refusal);
-    fleet_stop(f, STOP_OVERFLOW);
+    tile_route_refusal(route, w->rank->index, w->at.epoch, dropped, text, sizeof text);
+    fleet_fail(w->fleet, STOP_OVERFLOW, ST_INPUT, "%s", text);
 }
 
 /* ---- waits ---- */

@@ -1,8 +1,11 @@
 /* What a hanging run's workers wait for; read after they have all ended. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "backends/cpu/fleet.h"
 #include "backends/ops/hang_report.h"
+
+#define ELSEWHERE_BYTES 160
 
 static struct stuck describe(const struct worker *w)
 {
@@ -40,14 +43,39 @@ static void collect_workers(const struct fleet *f, struct hang *h, struct stuck 
             open[h->open_count++] = (struct hang_open){w->rank->index, w->at.queue,     w->at.index,
                                                        w->at.epoch,    "was under way", true};
     }
+    for (uint32_t i = 0; i < f->rank_count; i++)
+        h->open_count += fifo_collect(&f->ranks[i], open + h->open_count);
 }
 
-static void collect_ranks(const struct fleet *f, struct hang_rank *out)
+static uint64_t open_at_most(const struct fleet *f)
 {
-    for (uint32_t i = 0; i < f->rank_count; i++) {
-        out[i].epoch = f->ranks[i].epoch;
-        for (uint32_t q = 0; q < f->program->queue_count; q++)
-            out[i].popped[q] = f->ranks[i].popped[q].value;
+    return f->worker_count + (uint64_t)f->rank_count * f->ranks[0].fifo.capacity + 1;
+}
+
+void fleet_describe_node(const struct fleet *f, uint32_t node, char *out, size_t out_bytes)
+{
+    const struct node_link *n = f->job->nodes;
+
+    snprintf(out, out_bytes, "node %u%s%s", node, n ? " on " : "", n ? n->hosts[node] : "");
+}
+
+/* `elsewhere` is what is said of ranks in other processes, by node. */
+static void collect_ranks(const struct fleet *f, struct hang_rank *out, char (*elsewhere)[ELSEWHERE_BYTES])
+{
+    struct world w = f->program->world;
+
+    for (uint32_t i = 0; i < world_ranks(w); i++) {
+        char *text = elsewhere[world_node(w, i)], node[ELSEWHERE_BYTES / 2];
+
+        if (fleet_is_here(f, i)) {
+            out[i].epoch = fleet_rank(f, i)->epoch;
+            for (uint32_t q = 0; q < f->program->queue_count; q++)
+                out[i].popped[q] = fleet_rank(f, i)->popped[q].value;
+            continue;
+        }
+        fleet_describe_node(f, world_node(w, i), node, sizeof node);
+        snprintf(text, ELSEWHERE_BYTES, "is in another process, %s", node);
+        out[i].fate = text;
     }
 }
 
@@ -58,6 +86,8 @@ static const char *headline(const struct fleet *f)
         return "no progress: every worker waits and nothing is in flight";
     case STOP_INTERRUPTED:
         return "stopped from outside";
+    case STOP_NET:
+        return f->failure;
     default:
         return "no progress: no flag has moved for the time-out, but some tasks were still running";
     }
@@ -66,21 +96,23 @@ static const char *headline(const struct fleet *f)
 void fleet_report_hang(const struct fleet *f, char *out, size_t out_bytes)
 {
     struct stuck *stuck = calloc(f->worker_count + 1, sizeof *stuck);
-    struct hang_open *open = calloc(f->worker_count + 1, sizeof *open);
-    struct hang_rank *ranks = calloc(f->rank_count, sizeof *ranks);
+    struct hang_open *open = calloc(open_at_most(f), sizeof *open);
+    struct hang_rank *ranks = calloc(world_ranks(f->program->world), sizeof *ranks);
+    char (*elsewhere)[ELSEWHERE_BYTES] = calloc(f->program->world.nodes, sizeof *elsewhere);
 
-    if (stuck && open && ranks) {
+    if (stuck && open && ranks && elsewhere) {
         struct hang hang = {.program = f->program,
                             .ranks = ranks,
                             .stuck = stuck,
                             .open = open,
-                            .stopped = f->stop == STOP_INTERRUPTED};
+                            .stopped = f->stop == STOP_INTERRUPTED || f->stop == STOP_NET};
 
         collect_workers(f, &hang, stuck, open);
-        collect_ranks(f, ranks);
+        collect_ranks(f, ranks, elsewhere);
         hang_report_write(&hang, headline(f), out, out_bytes);
     }
     free(stuck);
     free(open);
     free(ranks);
+    free(elsewhere);
 }

@@ -4,13 +4,6 @@
 
 #define POLL_NS 10000000
 
-/* Under a sanitizer everything takes several times longer. */
-#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
-#define TIMEOUT_SCALE 10
-#else
-#define TIMEOUT_SCALE 1
-#endif
-
 static uint64_t count_signals(const struct fleet *f)
 {
     uint64_t sum = 0;
@@ -80,6 +73,7 @@ void fleet_watch(struct fleet *f)
         bell_sleep(&f->end_bell, seen, POLL_NS);
         if (fleet_stopped(f) || all_ended(f))
             continue;
+        fleet_net_check(f);
         if (f->job->interrupted && *f->job->interrupted)
             fleet_stop(f, STOP_INTERRUPTED);
         else if (quiescent(f, &w))

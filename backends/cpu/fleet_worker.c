@@ -79,22 +79,29 @@ static bool compute_steps(struct worker *w, const struct task *t)
 
 static bool hand_over(struct worker *w, const struct task *t)
 {
-    uint64_t since_ns = clock_now_ns();
+    const struct buffer *from = &w->fleet->program->buffers[t->a.buffer];
+    uint64_t since_ns = clock_now_ns(), bytes = t->m * t->n * dtype_bytes(from->dtype);
 
-    if (!fifo_push(w, t, w->at.epoch))
+    if (!fifo_push(w, t))
         return false;
     account_wait(w, w->fleet->program->flag_group_count, since_ns);
     w->puts++;
+    *(buffer_is_control(from) ? &w->put_control_bytes : &w->put_bytes) += bytes;
     return true;
 }
 
 /* Row by row, as the index list names them. */
 static bool await_indexed(struct worker *w, const struct task *t)
 {
-    for (uint64_t i = 0; t->indexed.count > 0 && i < t->m; i++) {
-        uint64_t value = tile_index(&w->fleet->memory, w->rank->index, w->at.epoch, t, i);
-        struct wait wait = program_indexed_wait(t, value);
+    uint64_t terms = program_index_terms(t);
 
+    for (uint64_t i = 0; t->indexed.count > 0 && i < t->m * terms; i++) {
+        struct wait wait;
+        uint64_t value;
+
+        if (!tile_index(&w->fleet->memory, w->rank->index, w->at.epoch, t, i / terms, i % terms, &value))
+            continue;
+        wait = program_indexed_wait(t, value);
         if (!await(w, &wait))
             return false;
     }

@@ -1,96 +1,262 @@
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdio.h>
-#include <unistd.h>
+#include <stdlib.h>
+#include <string.h>
 
+#include "backends/net/transport.h"
 #include "core/build.h"
 #include "core/cli/args.h"
 #include "core/cli/commands.h"
-#include "core/host.h"
+#include "core/cli/doctor.h"
+#include "core/log.h"
+#include "core/plan.h"
 
-#define GIB           (1024.0 * 1024 * 1024)
-#define MEMORY_WANTED (1024.0 * 1024 * 1024) /* what the shipped scenarios get by with */
+#define MEMORY_WANTED_BYTES (1ull << 30) /* what the shipped scenarios get by with */
+#define DOCTOR_SCHEMA       1
 
-static const struct flag flags[] = {{NULL, NULL, NULL}};
+enum { BACKEND, SET, JSON, ROOT };
+
+static const struct flag flags[] = {
+    [BACKEND] = {"--backend", "NAME", "what the scenario needs on this backend instead of its own"},
+    [SET] = {"--set", "KEY=VALUE", "override a key of the scenario; may be repeated"},
+    [JSON] = {"--json", NULL, "print one JSON object instead of lines"},
+    [ROOT] = {"--root", "FOLDER", "look at the copy of another machine's /proc and /sys in this folder"},
+    {NULL, NULL, NULL},
+};
 
 static const struct usage usage = {
-    .line = "doctor",
-    .about = "Checks, one by one, what this build was made with and what this host offers.  Exit code 5 when\n"
-             "something required is missing.",
-    .example = "mkernel doctor",
+    .line = "doctor [FILE] [options]",
+    .about = "Checks, one by one, what this build was made with and what this host offers, and says what to do\n"
+             "about what is not there.  Exit code 5 when something is missing that every run needs, or that\n"
+             "this scenario file needs.",
+    .example = "mkernel doctor scenarios/quickstart.yaml",
     .flags = flags,
 };
 
-enum verdict { VERDICT_OK, VERDICT_ABSENT, VERDICT_MISSING };
+const struct doctor_check *const doctor_tables[] = {doctor_host_checks, doctor_gpu_checks, doctor_net_checks,
+                                                    NULL};
 
-/* Returns 1 for what is missing, to be summed. */
-static int line(enum verdict v, const char *name, const char *found, const char *use)
+/* ---- what a scenario needs ---- */
+
+static bool option_is(const struct backend *b, const void *options, const char *name, const char *value)
 {
-    static const char *const words[] = {"ok", "absent (optional)", "missing"};
+    const struct option *o = option_find(b->options, name);
+    char                 text[OPTION_TEXT_BYTES];
 
-    printf("%-18s %-12s %s%s%s\n", words[v], name, found, found[0] ? ": " : "", use);
-    return v == VERDICT_MISSING;
+    if (!o)
+        return false;
+    option_print(o, options, text, sizeof text);
+    return strcmp(text, value) == 0;
 }
 
-static int check_parts(void)
+static unsigned backend_needs(const struct backend *b, const void *options)
 {
-    int missing = 0;
+    unsigned needs = 0;
+    bool     cuda = strcmp(b->name, "cuda") == 0;
 
-    for (const struct build_part *p = build_parts; p->name; p++) {
-        enum verdict v = p->version[0] ? VERDICT_OK : p->required ? VERDICT_MISSING : VERDICT_ABSENT;
+    if (cuda)
+        needs |= NEED_CUDA;
+    if (cuda && !option_is(b, options, "devices", "0") && !option_is(b, options, "devices", "1"))
+        needs |= NEED_PEERS;
+    if (option_is(b, options, "transport", "verbs"))
+        needs |= NEED_VERBS | NEED_PROCESSES | (cuda ? NEED_GPU_NIC : 0);
+    if (option_is(b, options, "transport", "ofi"))
+        needs |= NEED_OFI | NEED_PROCESSES;
+    return needs;
+}
 
-        missing += line(v, p->name, p->version, p->use);
+static uint64_t largest_bytes(const struct run_unit *units, uint64_t count)
+{
+    uint64_t largest = 0;
+
+    for (uint64_t i = 0; i < count; i++)
+        largest = max_u64(largest, units[i].memory_bytes);
+    return largest;
+}
+
+struct request {
+    const char         *file; /* NULL: no scenario */
+    const char         *backend;
+    const char *const  *sets;
+    uint32_t            set_count;
+    bool                json;
+};
+
+static enum status read_needs(struct doctor *d, const struct request *q, const struct backend **backend_out)
+{
+    struct scenario s = {0};
+    struct run_plan plan = {0};
+    enum status     st = scenario_load(q->file, d->registry, q->backend, q->sets, q->set_count, &s);
+
+    if (st >= 0)
+        st = run_plan_create(&s, UINT64_MAX, &plan);
+    if (st >= 0) {
+        *backend_out = s.backend;
+        d->needs |= backend_needs(s.backend, s.backend_options);
+        d->memory_wanted_bytes = max_u64(largest_bytes(plan.points, plan.point_count),
+                                         largest_bytes(plan.checks, plan.check_count));
     }
-    return missing;
+    run_plan_destroy(&plan);
+    scenario_fini(&s);
+    return st;
+}
+
+/* ---- the report ---- */
+
+enum verdict { VERDICT_OK, VERDICT_ABSENT, VERDICT_MISSING, VERDICT_UNKNOWN };
+
+static const char *const verdict_words[] = {"ok", "absent (optional)", "missing", "not looked at"};
+
+struct report {
+    json_t  *checks; /* NULL: lines are wanted */
+    uint32_t missing;
+};
+
+static void report_add(struct report *r, enum verdict v, const struct doctor_check *c, const struct finding *f)
+{
+    bool    remedy = (v == VERDICT_ABSENT || v == VERDICT_MISSING) && c->remedy[0];
+    json_t *o;
+
+    r->missing += v == VERDICT_MISSING;
+    if (!r->checks) {
+        printf("%-18s %-18s %s%s%s\n", verdict_words[v], c->name, f->text, f->text[0] ? ": " : "", c->use);
+        if (remedy)
+            printf("%-18s %-18s %s\n", "", "", c->remedy);
+        return;
+    }
+    o = json_pack("{s:s, s:s, s:s, s:s}", "name", c->name, "verdict", verdict_words[v], "found", f->text, "use",
+                  c->use);
+    if (remedy)
+        json_object_set_new(o, "remedy", json_string(c->remedy));
+    json_array_append_new(r->checks, o);
+}
+
+static void look(const struct doctor *d, const struct doctor_check *c, struct report *r)
+{
+    struct finding f = {0};
+
+    if (c->live && d->root[0]) {
+        report_add(r, VERDICT_UNKNOWN, c, &f);
+        return;
+    }
+    c->look(d, c, &f);
+    report_add(r, f.ok ? VERDICT_OK : c->needed_for & d->needs ? VERDICT_MISSING : VERDICT_ABSENT, c, &f);
+}
+
+static void look_at_transports(const struct doctor *d, struct report *r)
+{
+    for (size_t i = 0; transport_list[i] && !d->root[0]; i++) {
+        const struct transport *t = transport_list[i];
+        struct finding          f = {0};
+        char                    name[64];
+        struct doctor_check     c = {.name = name, .use = t->title, .remedy = ""};
+
+        snprintf(name, sizeof name, "%s transport", t->name);
+        f.ok = transport_available(t, f.text, sizeof f.text) >= 0;
+        report_add(r, f.ok ? VERDICT_OK : VERDICT_ABSENT, &c, &f);
+    }
 }
 
 /* One that cannot run here (no GPU) leaves the others. */
-static void check_backends(const struct registry *r)
+static void look_at_backends(const struct doctor *d, const struct backend *wanted, struct report *r)
 {
-    for (size_t i = 0; r->backends[i]; i++) {
-        char why[256] = "";
-        bool there = r->backends[i]->available(why, sizeof why) >= 0;
-        char name[64];
+    for (size_t i = 0; d->registry->backends[i]; i++) {
+        const struct backend *b = d->registry->backends[i];
+        struct finding        f = {0};
+        char                  name[64];
+        struct doctor_check   c = {.name = name, .use = b->title, .remedy = ""};
 
-        snprintf(name, sizeof name, "%s backend", r->backends[i]->name);
-        line(there ? VERDICT_OK : VERDICT_ABSENT, name, why, r->backends[i]->title);
+        snprintf(name, sizeof name, "%s backend", b->name);
+        f.ok = b->available(f.text, sizeof f.text) >= 0;
+        report_add(r, f.ok ? VERDICT_OK : b == wanted ? VERDICT_MISSING : VERDICT_ABSENT, &c, &f);
     }
 }
 
-static int check_host(void)
+static void print_end(const struct request *q, const struct report *r)
 {
-    struct host h = host_read();
-    char        found[160];
-    int         missing;
+    const char *what = q->file ? q->file : "simulation and checks";
 
-    snprintf(found, sizeof found, "%" PRIu32 " x %s", h.cores, h.cpu);
-    line(VERDICT_OK, "cores", found, "simulated points run side by side, one a core");
-    snprintf(found, sizeof found, "%.1f of %.1f GiB free", (double)h.available_bytes / GIB,
-             (double)h.memory_bytes / GIB);
-    missing = line((double)h.available_bytes >= MEMORY_WANTED ? VERDICT_OK : VERDICT_MISSING, "memory",
-                   found, "the shipped scenarios need 1 GiB");
-    missing += line(access(".", W_OK) == 0 ? VERDICT_OK : VERDICT_MISSING, "results",
-                    "results/local below this folder", "where `run` keeps results by default");
-    return missing;
+    if (r->missing == 0)
+        printf("everything that %s need%s is here\n", what, q->file ? "s" : "");
+    else
+        printf("%" PRIu32 " required thing%s missing\n", r->missing, r->missing == 1 ? " is" : "s are");
+}
+
+static void print_json(struct report *r)
+{
+    json_t *o = json_pack("{s:i, s:s, s:s, s:i}", "schema", DOCTOR_SCHEMA, "version", build_version, "commit",
+                          build_commit, "missing", (int)r->missing);
+
+    json_object_set_new(o, "checks", r->checks);
+    json_dumpf(o, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    printf("\n");
+    json_decref(o);
+}
+
+static int examine(const struct doctor *d, const struct request *q, const struct backend *wanted)
+{
+    struct report r = {.checks = q->json ? json_array() : NULL};
+
+    if (!q->json)
+        printf("mkernel %s (%s)\n", build_version, build_commit);
+    for (size_t t = 0; doctor_tables[t]; t++)
+        for (const struct doctor_check *c = doctor_tables[t]; c->name; c++)
+            look(d, c, &r);
+    look_at_transports(d, &r);
+    look_at_backends(d, wanted, &r);
+    if (q->json)
+        print_json(&r);
+    else
+        print_end(q, &r);
+    return status_exit_code(r.missing ? ST_ENVIRONMENT : ST_OK);
+}
+
+/* ---- arguments ---- */
+
+/* -1: go on; else the exit code. */
+static int parse(struct args *a, struct doctor *d, struct request *q, const char **sets)
+{
+    int flag;
+
+    while ((flag = args_next(a)) != ARGS_END) {
+        if (flag < 0 && flag != ARGS_WORD)
+            return flag == ARGS_HELP ? 0 : status_exit_code(ST_INPUT);
+        if (flag == ARGS_WORD && q->file)
+            return args_error(a, "one scenario at a time: \"%s\" is too many", a->value);
+        if (flag == ARGS_WORD)
+            q->file = a->value;
+        else if (flag == BACKEND)
+            q->backend = a->value;
+        else if (flag == SET)
+            sets[q->set_count++] = a->value;
+        else if (flag == JSON)
+            q->json = true;
+        else
+            d->root = a->value;
+    }
+    if (!q->file && (q->backend || q->set_count > 0))
+        return args_error(a, "%s is about a scenario: which one?", q->backend ? "--backend" : "--set");
+    return -1;
 }
 
 int cmd_doctor(int argc, char **argv, const struct registry *r)
 {
-    struct args a;
-    int         flag, missing;
+    struct doctor d = {.root = "", .registry = r, .needs = NEED_ALWAYS, .memory_wanted_bytes = MEMORY_WANTED_BYTES};
+    const struct backend *wanted = NULL;
+    struct request        q = {0};
+    struct args           a;
+    const char          **sets = calloc((size_t)argc, sizeof *sets);
+    enum status           st = sets ? ST_OK : ST_MEMORY;
+    int                   code;
 
     args_begin(&a, &usage, argc, argv);
-    flag = args_next(&a);
-    if (flag == ARGS_WORD)
-        return args_error(&a, "takes no arguments");
-    if (flag != ARGS_END)
-        return flag == ARGS_HELP ? 0 : status_exit_code(ST_INPUT);
-    printf("mkernel %s (%s)\n", build_version, build_commit);
-    missing = check_parts();
-    check_backends(r);
-    missing += check_host();
-    if (missing == 0)
-        printf("everything that simulation and checks need is here\n");
-    else
-        printf("%d required thing%s missing\n", missing, missing == 1 ? " is" : "s are");
-    return status_exit_code(missing ? ST_ENVIRONMENT : ST_OK);
+    code = st < 0 ? status_exit_code(st) : parse(&a, &d, &q, sets);
+    q.sets = sets;
+    if (code < 0 && q.file && (st = read_needs(&d, &q, &wanted)) < 0)
+        code = status_exit_code(st);
+    if (code < 0)
+        code = examine(&d, &q, wanted);
+    free(sets);
+    return code;
 }

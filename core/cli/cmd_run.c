@@ -9,10 +9,11 @@
 #include "core/cli/report.h"
 #include "core/cli/run_scenario.h"
 #include "core/log.h"
+#include "core/nodes.h"
 #include "core/option.h"
 
 /* The rows that verify has, too, come first. */
-enum { SET, QUIET, JOBS, TIMEOUT, MEMORY, BACKEND, JSON, CSV, OUTPUT, NO_VERIFY };
+enum { SET, QUIET, JOBS, TIMEOUT, MEMORY, BACKEND, TRANSPORT, JSON, CSV, OUTPUT, NO_VERIFY };
 
 #define SHARED_FLAGS                                                                               \
     [SET] = {"--set", "KEY=VALUE", "override a key of the scenario; may be repeated"},             \
@@ -24,6 +25,7 @@ enum { SET, QUIET, JOBS, TIMEOUT, MEMORY, BACKEND, JSON, CSV, OUTPUT, NO_VERIFY 
 static const struct flag run_flags[] = {
     SHARED_FLAGS,
     [BACKEND] = {"--backend", "NAME", "run on this backend instead of the scenario's"},
+    [TRANSPORT] = {"--transport", "NAME", "what carries puts between nodes: --set cpu.transport=NAME"},
     [JSON] = {"--json", NULL, "print the records of the result file (JSON lines) instead of the table"},
     [CSV] = {"--csv", NULL, "print one row a point instead of the table"},
     [OUTPUT] = {"--output", "PATH", "result file, or \"none\" (default: results/local/NAME-DATE.jsonl)"},
@@ -39,7 +41,8 @@ static const struct flag verify_flags[] = {
 static const struct usage run_usage = {
     .line = "run FILE... [options]",
     .about = "Runs scenario files: proves every program, checks it with real data, times every point, prints\n"
-             "a table and a sentence a kernel, and keeps the results as JSON lines.\n"
+             "a table and a sentence a kernel, and keeps the results as JSON lines.  Under mpirun or srun, one\n"
+             "process a node, the cpu backend runs across them (docs/launch.md).\n"
              "Exit codes: 0 ok, 1 wrong result, 2 bad input, 3 slower than the scenario's threshold,\n"
              "4 hang or time-out, 5 something is missing (memory, disk, device), 130 interrupted.\n"
              "Several failures: 130 before 1 before 4 before 2 before 5 before 3.",
@@ -102,6 +105,7 @@ static void catch_signals(void)
 
 struct words {
     const char **files, **sets;
+    char         transport[OPTION_TEXT_BYTES];
     uint32_t     file_count, set_count;
 };
 
@@ -115,6 +119,16 @@ static int take_value(const struct args *a, int flag, struct run_request *q)
     return args_error(a, "%s %s: %s", o->name, a->value, why);
 }
 
+static int take_transport(const struct args *a, struct words *w)
+{
+    int n = snprintf(w->transport, sizeof w->transport, "cpu.transport=%s", a->value);
+
+    if (n >= (int)sizeof w->transport)
+        return args_error(a, "--transport %s is too long", a->value);
+    w->sets[w->set_count++] = w->transport;
+    return 0;
+}
+
 /* -1: go on; else the exit code. */
 static int take_flag(struct args *a, int flag, struct run_request *q, struct words *w)
 {
@@ -126,6 +140,7 @@ static int take_flag(struct args *a, int flag, struct run_request *q, struct wor
     case ARGS_WORD: w->files[w->file_count++] = a->value; break;
     case BACKEND:   q->backend = a->value; break;
     case SET:       w->sets[w->set_count++] = a->value; break;
+    case TRANSPORT: code = take_transport(a, w); break;
     case JSON:      q->format = OUTPUT_JSON; break;
     case CSV:       q->format = OUTPUT_CSV; break;
     case QUIET:     q->quiet = true; break;
@@ -157,11 +172,33 @@ static int run_files(struct run_request *q, const struct words *w, const struct 
     enum status worst = ST_OK;
 
     q->csv_family = &csv_family;
-    catch_signals();
     log_set_quiet(q->quiet);
     for (uint32_t i = 0; i < w->file_count && !interrupted; i++)
         worst = status_worse(worst, run_scenario(q, w->files[i], r));
     return status_exit_code(worst);
+}
+
+/* Alone, or as one of several processes that mpirun has started.  Node 0 speaks for all. */
+static int run_with_nodes(struct run_request *q, const struct words *w, const struct registry *r)
+{
+    struct nodes nodes = {.count = 1};
+    int          code;
+
+    catch_signals();
+    if (!q->verify_only) {
+        enum status st;
+
+        log_set_mute(nodes_start().node > 0);
+        st = nodes_open(&nodes, r->launcher);
+        if (st < 0)
+            return status_exit_code(st);
+    }
+    nodes.interrupted = &interrupted;
+    q->nodes = &nodes;
+    code = run_files(q, w, r);
+    fflush(stdout); /* mpirun ends everybody soon after the first has ended */
+    nodes_close(&nodes);
+    return code;
 }
 
 static int run_or_verify(const struct usage *usage, struct run_request q, const struct registry *r)
@@ -182,7 +219,7 @@ static int run_or_verify(const struct usage *usage, struct run_request q, const 
     q.sets = w.sets;
     q.set_count = w.set_count;
     if (code < 0)
-        code = run_files(&q, &w, r);
+        code = run_with_nodes(&q, &w, r);
     free(w.files);
     free(w.sets);
     return code;

@@ -4,7 +4,7 @@
 
 int main(int argc, char **argv)
 {
-    const struct registry registry = {.kernels = kernels, .backends = backends};
+    const struct registry registry = {.kernels = kernels, .backends = backends, .launcher = launcher};
 
     return cli_main(argc, argv, &registry);
 }

@@ -8,12 +8,14 @@
 
 #include "core/cli/progress.h"
 #include "core/cli/report.h"
+#include "core/cli/run_nodes.h"
 #include "core/compare.h"
 #include "core/log.h"
 #include "core/prove.h"
 #include "core/record.h"
 #include "core/result.h"
 #include "core/run.h"
+#include "core/run_across.h"
 
 #define SECOND_PS 1000000000000u
 
@@ -29,6 +31,17 @@ struct session {
 static void note(struct session *s, enum status st)
 {
     s->status = status_worse(s->status, st);
+}
+
+/* Of several processes one prints, keeps results and proves. */
+static bool speaks(const struct session *s)
+{
+    return s->request->nodes->node == 0;
+}
+
+static bool several_nodes(const struct session *s)
+{
+    return s->request->nodes->count > 1;
 }
 
 /* ---- what went wrong with a run ---- */
@@ -54,7 +67,8 @@ static uint64_t note_failures(struct session *s, const struct run_unit *units, u
     for (uint64_t i = 0; i < count; i++) {
         if (!units[i].result || units[i].result->status >= 0)
             continue;
-        explain(&units[i]);
+        if (speaks(s))
+            explain(&units[i]);
         note(s, units[i].result->status);
         failed++;
     }
@@ -77,8 +91,9 @@ static enum status run_all(struct session *s, struct run_unit *units, uint64_t c
     };
     enum status st;
 
-    progress_begin(&progress, what, q->quiet);
-    st = run_units(units, count, &config);
+    progress_begin(&progress, what, q->quiet || !speaks(s));
+    st = several_nodes(s) && units != s->plan.proofs ? run_units_across(q->nodes, units, count, &config)
+                                                     : run_units(units, count, &config);
     progress_end(&progress);
     note(s, st);
     return st;
@@ -102,6 +117,7 @@ static enum status prepare(struct session *s, const char *path, const struct reg
     TRY(check_available(s->scenario.backend));
     if (s->scenario.check.wanted)
         TRY(check_available(s->scenario.check.backend));
+    TRY(run_nodes_check(&s->scenario, q->nodes));
     return run_plan_create(&s->scenario, q->memory_bytes, &s->plan);
 }
 
@@ -117,6 +133,31 @@ static enum status prepare_in_time(struct session *s, const char *path, const st
     alarm(0);
     *q->planning = 0;
     return st;
+}
+
+/* ---- several nodes ---- */
+
+/* Node 0 goes first, for what it finds wrong with the scenario the others would find, too; what only they lack
+ * they say themselves. */
+static enum status prepare_on_all(struct session *s, const char *path, const struct registry *registry)
+{
+    struct nodes *n = s->request->nodes;
+    char          prefix[NODE_HOST_BYTES + 32];
+    enum status   st = ST_OK;
+
+    if (!several_nodes(s))
+        return prepare_in_time(s, path, registry);
+    TRY(nodes_agree(n, speaks(s) ? prepare_in_time(s, path, registry) : ST_OK));
+    if (!speaks(s)) {
+        snprintf(prefix, sizeof prefix, "node %" PRIu32 " on %s: ", n->node, n->hosts[n->node]);
+        log_set_prefix(prefix);
+        log_set_mute(false);
+        st = prepare_in_time(s, path, registry);
+        log_set_mute(true);
+        log_set_prefix("");
+    }
+    TRY(nodes_agree(n, st));
+    return run_nodes_compare(&s->scenario, n);
 }
 
 /* Said once for all programs alike: a reader of the table should not take silence for a proof. */
@@ -137,11 +178,21 @@ static void say_unproved(const struct session *s)
 }
 
 /* Whether everything that could be proved has been. */
-static bool prove(struct session *s)
+static bool prove_here(struct session *s)
 {
     say_unproved(s);
     return run_all(s, s->plan.proofs, s->plan.proof_count, "proofs") >= 0 &&
            note_failures(s, s->plan.proofs, s->plan.proof_count) == 0;
+}
+
+static bool prove(struct session *s)
+{
+    if (!several_nodes(s))
+        return prove_here(s);
+    if (speaks(s))
+        prove_here(s);
+    note(s, nodes_agree(s->request->nodes, s->status));
+    return s->status >= 0;
 }
 
 /* Times of a wrong program mean nothing: a refused proof or a failed check ends the run. */
@@ -168,7 +219,7 @@ static void open_file(struct session *s)
     char        path[RESULT_PATH_BYTES], stamp[40];
     const char *wanted = s->request->output;
 
-    if (wanted && strcmp(wanted, "none") == 0)
+    if (!speaks(s) || (wanted && strcmp(wanted, "none") == 0))
         return;
     record_date(true, stamp, sizeof stamp);
     snprintf(path, sizeof path, "results/local/%s-%s.jsonl", s->scenario.name, stamp);
@@ -191,7 +242,8 @@ static void write_records(struct session *s, uint64_t failed)
 {
     uint64_t written = 0;
 
-    put_record(s, record_run(&s->scenario, &s->request->host, s->request->argc, s->request->argv));
+    put_record(s, record_run(&s->scenario, &s->request->host, s->request->nodes, s->request->argc,
+                             s->request->argv));
     for (uint64_t i = 0; i < s->plan.check_count; i++)
         if (s->plan.checks[i].result)
             put_record(s, record_check(&s->scenario, &s->plan.checks[i]));
@@ -269,6 +321,10 @@ static void finish(struct session *s)
     for (uint64_t i = 0; i < s->plan.point_count; i++)
         done += s->plan.points[i].result != NULL;
     compare_create(s->plan.points, s->plan.point_count, &s->compare);
+    if (!speaks(s)) {
+        hold_to_threshold(s);
+        return;
+    }
     write_records(s, failed);
     if (done > 0)
         print(s);
@@ -298,7 +354,7 @@ enum status run_scenario(const struct run_request *q, const char *path, const st
 {
     struct session s = {.request = q};
 
-    note(&s, prepare_in_time(&s, path, registry));
+    note(&s, prepare_on_all(&s, path, registry));
     if (s.status >= 0 && q->verify_only)
         verify(&s);
     else if (s.status >= 0)

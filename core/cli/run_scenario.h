@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "core/host.h"
+#include "core/nodes.h"
 #include "core/scenario.h"
 
 enum output_format { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON };
@@ -27,6 +28,7 @@ struct run_request {
     struct host          host;
     int                  argc;
     char *const         *argv; /* for the record */
+    struct nodes        *nodes; /* count 1: everything runs here */
     const volatile sig_atomic_t *interrupted;
     volatile sig_atomic_t       *planning; /* true while nothing has run: a signal may end the process */
 };

@@ -11,7 +11,7 @@ for verb in run verify explore show list machine doctor help; do
     expect 0 '^examples?:' help $verb
     grep -q "mkernel $verb" "$SOURCE/docs/mkernel.1" || fail "docs/mkernel.1 lacks $verb"
 done
-for verb in run verify explore show machine; do
+for verb in run verify explore show machine doctor; do
     "$MKERNEL" $verb --help >out
     for flag in $(grep -Eo -- '^  --[a-z]+' out | grep -v -- --help); do
         sed 's/\\-/-/g' "$SOURCE/docs/mkernel.1" | grep -q -- "$flag" ||
@@ -33,13 +33,19 @@ expect 2 '--jobs 0' run small.yaml --jobs 0
 expect 2 '--jobs many' run small.yaml --jobs many
 expect 2 'unit' run small.yaml --timeout 5
 expect 2 'unit' run small.yaml --memory 5
-expect 2 'takes no arguments' doctor now
+expect 2 'one scenario at a time' doctor small.yaml small.yaml
+expect 2 'which one' doctor --set problem.m=8
+expect 2 'cannot open|No such file' doctor now
 
 expect 0 'ag_gemm' list
 expect 0 'comm_sms' list kernels
 expect 0 'sim: ' list backends
 expect 0 'timing:' list keys
 expect 0 '^ok +SimGrid' doctor
+expect 0 'everything that small.yaml needs is here' doctor small.yaml
+expect 0 '"verdict": "ok"' doctor --json
+expect 5 '^missing +memory' doctor small.yaml --backend cpu --set 'problem.m=8388608' --set 'problem.k=65536'
+expect 0 '^not looked at +memory' doctor --root .
 cd "$SOURCE" || exit 1
 "$MKERNEL" list machines >"$WORK/out" && grep -q hgx-h200-cx7 "$WORK/out" || FAILED=1
 "$MKERNEL" list scenarios >"$WORK/out" && grep -q scenarios/quickstart.yaml "$WORK/out" || FAILED=1

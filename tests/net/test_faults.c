@@ -1,0 +1,353 @@
+/* A run of two processes, one a node, over TCP, in which something breaks: it ends on both nodes in under ten
+ * seconds with exit code 4 or 5 and a report that names the node at fault, and leaks nothing.
+ *
+ * The launcher of this file joins two processes by a socket pair; as all that they tell each other passes through
+ * it, it can tamper with it. */
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backends/cpu/cpu.h"
+#include "backends/net/transport.h"
+#include "core/clock.h"
+#include "core/run_across.h"
+#include "harness.h"
+#include "kernels/kernels.h"
+
+#define LIMIT_S       9
+#define FAULT_MS      200
+#define MESSAGE_BYTES 65536
+#define FOREVER       2000000 /* epochs */
+
+enum fault {
+    FAULT_NONE,
+    FAULT_KILLED,  /* node 1's process dies */
+    FAULT_STOPPED, /* it stays, but does nothing any more: queues fill up */
+    FAULT_LINK,    /* its connections break */
+    FAULT_REFUSED, /* nobody listens where it says */
+    FAULT_KEY,     /* the key of its window is not the one that it tells */
+};
+
+static enum fault fault;
+
+/* ---- a launcher of two ---- */
+
+static int ends[2];
+static uint32_t own_node;
+
+static enum status pair_open(void **state, uint32_t *node, uint32_t *count, char *why, size_t why_bytes)
+{
+    (void)state, (void)why, (void)why_bytes;
+    *node = own_node;
+    *count = 2;
+    return ST_OK;
+}
+
+static void tamper(uint8_t *message, size_t bytes)
+{
+    uint32_t kind;
+    size_t head = bytes % sizeof(struct endpoint_address);
+
+    memcpy(&kind, message, sizeof kind);
+    if (own_node != 1 || kind != MESSAGE_CHILD_GATHER || bytes < sizeof(struct endpoint_address))
+        return;
+    for (size_t at = head; at < bytes; at += sizeof(struct endpoint_address)) {
+        struct endpoint_address a;
+
+        memcpy(&a, message + at, sizeof a);
+        if (fault == FAULT_KEY)
+            a.window_key ^= 0x5a5a;
+        if (fault == FAULT_REFUSED)
+            for (size_t i = 0; i + 6 <= sizeof a.own; i++)
+                if (memcmp(&a.own[i], "\x02\x00", 2) == 0 && (a.own[i + 2] || a.own[i + 3])) {
+                    a.own[i + 2] = 0; /* a socket address: port 9, where nobody listens */
+                    a.own[i + 3] = 9;
+                    break;
+                }
+        memcpy(message + at, &a, sizeof a);
+    }
+}
+
+static enum status pair_send(void *state, uint32_t to, const void *data, size_t bytes)
+{
+    uint8_t message[MESSAGE_BYTES];
+
+    (void)state, (void)to;
+    if (bytes > sizeof message)
+        return ST_UNSUPPORTED;
+    memcpy(message, data, bytes);
+    tamper(message, bytes);
+    return send(ends[own_node], message, bytes, MSG_NOSIGNAL) == (ssize_t)bytes ? ST_OK : ST_IO;
+}
+
+static bool pair_receive(void *state, uint32_t *from, void **data, size_t *bytes)
+{
+    uint8_t message[MESSAGE_BYTES];
+    ssize_t n = recv(ends[own_node], message, sizeof message, MSG_DONTWAIT);
+
+    (void)state;
+    if (n <= 0)
+        return false;
+    *from = 1 - own_node;
+    *data = malloc((size_t)n + 1);
+    memcpy(*data, message, (size_t)n);
+    *bytes = (size_t)n;
+    return true;
+}
+
+static void pair_close(void *state)
+{
+    (void)state;
+}
+
+static const struct launcher pair_launcher = {
+    .name = "a pair",
+    .open = pair_open,
+    .send = pair_send,
+    .receive = pair_receive,
+    .close = pair_close,
+};
+
+/* ---- what breaks ---- */
+
+/* How many connections over TCP there are; with `and_break` there were. */
+static int connections(bool and_break)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    struct dirent *entry;
+    int count = 0;
+
+    while ((entry = readdir(folder))) {
+        struct sockaddr_storage peer;
+        socklen_t bytes = sizeof peer;
+        int fd = atoi(entry->d_name);
+
+        if (getpeername(fd, (struct sockaddr *)&peer, &bytes) != 0 ||
+            (peer.ss_family != AF_INET && peer.ss_family != AF_INET6))
+            continue;
+        count++;
+        if (and_break)
+            shutdown(fd, SHUT_RDWR);
+    }
+    closedir(folder);
+    return count;
+}
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
+}
+
+/* Some time after the nodes have begun to talk. */
+static void *break_later(void *arg)
+{
+    while (connections(false) == 0)
+        pause_ms(10);
+    pause_ms(FAULT_MS);
+    if (fault == FAULT_KILLED)
+        kill(getpid(), SIGKILL);
+    else if (fault == FAULT_STOPPED)
+        kill(getpid(), SIGSTOP);
+    else
+        connections(true);
+    return arg;
+}
+
+#if defined __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#define LEAKS() __lsan_do_recoverable_leak_check()
+#else
+#define LEAKS() 0
+#endif
+
+/* The cpu backend, with a thread on node 1 that breaks something. */
+static enum status faulty_run(const struct job *job, struct run_result *r)
+{
+    bool later = job->nodes->node == 1 && fault >= FAULT_KILLED && fault <= FAULT_LINK;
+    pthread_t thread;
+
+    if (later)
+        pthread_create(&thread, NULL, break_later, NULL);
+    cpu_backend.run(job, r);
+    if (later)
+        pthread_join(thread, NULL);
+    if (LEAKS()) {
+        r->status = ST_WRONG;
+        snprintf(r->report, sizeof r->report, "it leaks memory");
+    }
+    return r->status;
+}
+
+static struct backend faulty_backend;
+
+/* ---- a run on two nodes ---- */
+
+struct outcome {
+    enum status status;
+    char report[sizeof((struct run_result *)0)->report];
+    uint64_t checked;
+};
+
+static struct outcome *outcomes; /* by node, shared with the processes */
+
+static void run_node(const char *options, uint32_t epochs)
+{
+    static volatile sig_atomic_t interrupted;
+    char params[4096], backend_options[4096];
+    struct point point = {
+        .kernel = &ag_gemm_kernel,
+        .problem = {.m = 64, .n = 32, .k = 64},
+        .world = {2, 1},
+        .machine = harness_machine(),
+        .variant = "fused",
+        .program = PROGRAM_FUSED,
+        .params = params,
+    };
+    struct run_unit unit = {
+        .point = &point,
+        .problem = point.problem,
+        .backend = &faulty_backend,
+        .options = backend_options,
+        .timing = {.mode = TIMING_PIPELINED, .iterations = epochs},
+        .data = true,
+    };
+    struct run_config config = {.jobs = 1, .timeout_ns = 60000000000u, .interrupted = &interrupted};
+    struct nodes nodes;
+    char text[16];
+
+    harness_options(ag_gemm_kernel.options, params, "tile_m=16 tile_n=16");
+    harness_options(cpu_backend.options, backend_options, options);
+    snprintf(text, sizeof text, "%u", own_node);
+    setenv("OMPI_COMM_WORLD_RANK", text, 1);
+    setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
+    if (nodes_open(&nodes, &pair_launcher) < 0)
+        _exit(1);
+    nodes.interrupted = &interrupted;
+    run_units_across(&nodes, &unit, 1, &config);
+    if (unit.result) {
+        outcomes[own_node].status = unit.result->status;
+        outcomes[own_node].checked = unit.result->elements_checked;
+        memcpy(outcomes[own_node].report, unit.result->report, sizeof unit.result->report);
+        free(unit.result);
+    }
+    nodes_close(&nodes);
+}
+
+/* Returns how long it took. */
+static double run(enum fault what, const char *options, uint32_t epochs)
+{
+    uint64_t begin_ns = clock_now_ns();
+    pid_t pids[2];
+
+    fault = what;
+    faulty_backend = cpu_backend;
+    faulty_backend.run = faulty_run;
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    outcomes = mmap(NULL, 2 * sizeof *outcomes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(outcomes, MAP_FAILED);
+    for (own_node = 0; own_node < 2; own_node++) {
+        outcomes[own_node].status = ST_UNSUPPORTED;
+        pids[own_node] = fork();
+        if (pids[own_node] == 0) {
+            run_node(options, epochs);
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
+    close(ends[0]);
+    close(ends[1]);
+    return (double)(clock_now_ns() - begin_ns) / 1e9;
+}
+
+static bool can_run(void)
+{
+    const struct transport *t = transport_find("ofi");
+    char why[256] = "built without libfabric";
+
+    if (t && transport_available(t, why, sizeof why) >= 0)
+        return true;
+    fprintf(stderr, "test_faults: skipped: ofi: %s\n", why);
+    return false;
+}
+
+static void forget(void)
+{
+    munmap(outcomes, 2 * sizeof *outcomes);
+}
+
+START_TEST(nothing_breaks)
+{
+    if (!can_run())
+        return;
+    run(FAULT_NONE, "transport=ofi", 5);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_msg(outcomes[i].status == ST_OK, "node %d: %d %s", i, outcomes[i].status, outcomes[i].report);
+        ck_assert_uint_eq(outcomes[i].checked, 5 * 2 * 64 * 32);
+    }
+    forget();
+}
+END_TEST
+
+static const struct fault_row {
+    const char *name;
+    enum fault fault;
+    const char *options;
+} rows[] = {
+    {"killed", FAULT_KILLED, "transport=ofi"},
+    {"stopped, queues full", FAULT_STOPPED, "transport=ofi timeout=2s fifo=2"},
+    {"link down", FAULT_LINK, "transport=ofi"},
+    {"refused", FAULT_REFUSED, "transport=ofi"},
+    {"wrong key", FAULT_KEY, "transport=ofi"},
+};
+
+START_TEST(a_fault_ends_the_run_on_both_nodes)
+{
+    const struct fault_row *row = &rows[_i];
+    double seconds;
+
+    if (!can_run())
+        return;
+    seconds = run(row->fault, row->options, FOREVER);
+    for (int i = 0; i < 2; i++) {
+        int code = status_exit_code(outcomes[i].status);
+
+        ck_assert_msg(code == 4 || code == 5, "%s: node %d: exit code %d: %s", row->name, i, code,
+                      outcomes[i].report);
+        ck_assert_msg(strstr(outcomes[i].report, "node 1"), "%s: node %d does not name the peer: %s", row->name, i,
+                      outcomes[i].report);
+    }
+    if (getenv("MKERNEL_TEST_VERBOSE"))
+        fprintf(stderr, "%s: %.1f s, %s\n%s\n", row->name, seconds, status_text(outcomes[0].status),
+                outcomes[0].report);
+    ck_assert_msg(seconds < LIMIT_S + 1, "%s: took %.1f s", row->name, seconds);
+    forget();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("faults between nodes");
+    TCase *tc = tcase_create("two processes");
+    SRunner *sr = srunner_create(s);
+    int failed;
+
+    suite_add_tcase(s, tc);
+    tcase_set_timeout(tc, 120);
+    tcase_add_test(tc, nothing_breaks);
+    tcase_add_loop_test(tc, a_fault_ends_the_run_on_both_nodes, 0, sizeof rows / sizeof *rows);
+    srunner_run_all(sr, CK_NORMAL);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
