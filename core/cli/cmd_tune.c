@@ -11,6 +11,7 @@
 #include "core/cli/tune_report.h"
 #include "core/host.h"
 #include "core/log.h"
+#include "core/nodes.h"
 #include "core/record.h"
 #include "core/result.h"
 
@@ -147,13 +148,14 @@ static void put_record(const struct request *q, struct result_file *f, char *lin
 
 static enum status write_records(const struct request *q, const struct tune *t, struct result_file *f)
 {
+    static const struct nodes alone = {.count = 1};
     char           path[RESULT_PATH_BYTES];
     struct compare c;
     uint64_t       failed = 0, written = 0;
     enum status    st;
 
     compare_create(t->units, t->unit_count, &c);
-    put_record(q, f, record_run(t->scenario, &q->host, q->argc, q->argv));
+    put_record(q, f, record_run(t->scenario, &q->host, &alone, q->argc, q->argv));
     for (uint64_t i = 0; i < t->unit_count; i++) {
         if (!t->units[i].result)
             continue;
