@@ -223,5 +223,5 @@ const struct kernel moe_dispatch_ffn_combine_kernel = {
     .global = ffn_global,
     .bounded = &reference_moe_ffn,
     .control = moe_control,
-    .traffic = moe_traffic,
+    .traffic = moe_ffn_traffic,
 };

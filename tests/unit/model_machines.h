@@ -20,6 +20,12 @@ static inline struct machine model_machine_h200(void)
                  .fixed_ps = 2500000,
                  .step_count = 3,
                  .steps = {{1500000000, 670000}, {5000000000, 740000}, {11000000000, 760000}}},
+        .attention = {.tile_queries = 128,
+                      .step_keys = 128,
+                      .fixed_ps = 1100000,
+                      .carry_ps = 2700000,
+                      .step_64_ps = 1106000,
+                      .step_128_ps = 1660000},
         .copy = {.push_rate = 43.5e9, .pull_rate = 47.3e9, .reduce_rate = 90e9},
         .host = {.launch_ps = 9400000, .issue_ps = 4390000, .event_ps = 5130000},
     };
