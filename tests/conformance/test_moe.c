@@ -180,11 +180,25 @@ enum fault {
     FAULT_ZERO,      /* the result is all zero */
     FAULT_STALE,     /* tokens are those of the epoch before */
     FAULT_STALE_DOWN, /* one matrix of all experts is */
+    FAULT_PLACE,      /* neighbours store their rows where the other should */
+    FAULT_SOURCE,     /* the first GEMM reads one row off */
     FAULT_COUNT,
 };
 
 static struct program sound;
 static enum fault     fault;
+
+/* Of gathering tasks, so that nothing but data is wrong. */
+static void swap_places(uint32_t rank, uint32_t queue, uint64_t index, struct task *t)
+{
+    struct task other;
+
+    if ((index ^ 1) >= program_queue_length(&sound, rank, queue))
+        return;
+    program_task(&sound, rank, queue, index ^ 1, &other);
+    if (other.op == t->op && other.m == t->m)
+        t->index = other.index;
+}
 
 static void faulty_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *t)
 {
@@ -192,6 +206,10 @@ static void faulty_task(const struct program *p, uint32_t rank, uint32_t queue, 
 
     (void)p;
     sound.ops->task(&sound, rank, queue, index, t);
+    if (fault == FAULT_PLACE && t->op == OP_COMBINE_ROWS && c->weighted)
+        swap_places(rank, queue, index, t);
+    if (fault == FAULT_SOURCE && t->op == OP_GEMM && t->epilogue == EPILOGUE_SWIGLU)
+        t->b.offset += t->b.ld;
     if (t->op != OP_COMBINE_ROWS || !c->weighted)
         return;
     if (fault == FAULT_MISSING)
