@@ -47,8 +47,10 @@ struct bounded_check {
 /* What an epoch of dynamic work has to move, for baselines and for the record.  Bytes; `_max` is the larger of
  * what one rank sends and receives, of the rank with most. */
 struct traffic {
-    uint64_t sparse_bytes; /* all ranks, between nodes: each token once to each node that needs it */
-    uint64_t dense_bytes;  /* all ranks, between nodes: each token once to each other node */
+    uint64_t sparse_bytes; /* all ranks, between nodes: each token once to each node that needs it, and back where
+                              results go back */
+    uint64_t dense_bytes;  /* the same, but to each other node */
+    /* On the way out; as much comes back. */
     uint64_t inter_once_max, intra_once_max; /* a token travels to a node once, and spreads there */
     uint64_t inter_each_max, intra_each_max; /* a token travels once for each of its experts */
     uint64_t rows_max, tile_rows_max; /* rows on a rank; with each expert's rounded up to whole tiles */

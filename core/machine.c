@@ -38,6 +38,8 @@ const struct option machine_options[] = {
         .help = "depth of one step"),
     ROW("gemm.fixed", TIME, gemm.fixed_ps, TIME_RANGE,
         .help = "per tile: prologue and the part of the epilogue that nothing hides"),
+    ROW("gemm.swiglu", TIME, gemm.swiglu_ps, TIME_RANGE, .initial = "1.2us",
+        .help = "more for a tile whose sums are gate and up of an activation"),
 
     ROW("attention.tile_queries", COUNT, attention.tile_queries, .initial = "128", .min = 8,
         .max = 4096, .help = "queries of a tile"),

@@ -64,6 +64,8 @@ static uint64_t access_hash(const struct races *r, const struct access *a)
     for (uint32_t i = 0; i < r->task.signal_count; i++)
         hash = mix(mix(hash, r->task.signals[i].rank), r->task.signals[i].flag);
     hash = mix(hash, (uint64_t)a->write << 1 | (r->task.op == OP_PUT));
+    if (a->write) /* two tasks that write the same bytes and agree in all else are a race */
+        hash = mix(mix(hash, r->at.queue), r->at.index);
     return hash ? hash : 1;
 }
 

@@ -18,28 +18,20 @@
 
 #include "core/check.h"
 #include "kernels/gate.h"
+#include "kernels/gather_options.h"
 #include "kernels/rail_gather.h"
 #include "kernels/reference.h"
 #include "kernels/tile_order.h"
 
 struct ag_params {
-    uint64_t comm_sms, send_sms;
-    uint64_t chunk_bytes;
+    struct gather_params gather;
     uint64_t panels;
     uint64_t tile_m, tile_n, group;
     uint32_t order, inter;
-    uint64_t depth;
-    bool     join;
 };
 
 static const struct option ag_options[] = {
-    {"comm_sms", OPTION_COUNT, offsetof(struct ag_params, comm_sms), "8", 1, 1024, "1|2|4|8|16|32",
-     "workers that copy within the node"},
-    {"send_sms", OPTION_COUNT, offsetof(struct ag_params, send_sms), "1", 1, 64, "1|2|4",
-     "workers that issue puts to other nodes (none with one node)"},
-    {"chunk", OPTION_SIZE, offsetof(struct ag_params, chunk_bytes), "1MiB", 1, 1ull << 32,
-     "128KiB|256KiB|512KiB|1MiB|2MiB|4MiB|8MiB",
-     "bytes of A per copy and per put, rounded to whole rows"},
+    GATHER_OPTIONS("A"),
     {"panels", OPTION_COUNT, offsetof(struct ag_params, panels), "1", 1, 64, "1|2|4",
      "pieces along k in which a chunk is copied and waited for"},
     {"tile_m", OPTION_COUNT, offsetof(struct ag_params, tile_m), "128", 8, 1024, NULL,
@@ -52,10 +44,7 @@ static const struct option ag_options[] = {
      "owners one by one from the own rank outwards; group by group as they arrive; or 0, 1, 2 ..."},
     {"inter", OPTION_CHOICE, offsetof(struct ag_params, inter), "ring", 0, 0, RAIL_CHOICES,
      "how chunks travel between nodes"},
-    {"depth", OPTION_COUNT, offsetof(struct ag_params, depth), "2", 1, 8, NULL,
-     "copies of the gathered buffer, used in turn by epochs"},
-    {"join", OPTION_BOOL, offsetof(struct ag_params, join), "true", 0, 0, "false|true",
-     "copying workers compute when they have nothing left to copy"},
+    GATHER_LAST_OPTIONS("A"),
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL},
 };
 
@@ -350,7 +339,7 @@ static const struct program_ops ag_program_ops = {
 static void plan_chunks(struct ag_gemm *g, const struct ag_params *params)
 {
     uint64_t shard = ceil_div(g->problem.m, world_ranks(g->world));
-    uint64_t rows = max_u64(1, params->chunk_bytes / (g->problem.k * 2));
+    uint64_t rows = max_u64(1, params->gather.chunk_bytes / (g->problem.k * 2));
 
     if (rows < params->tile_m) /* whole chunks per tile where that is near */
         rows = ceil_div(params->tile_m, ceil_div(params->tile_m, rows));
@@ -367,11 +356,11 @@ static enum status check_sizes(const struct ag_gemm *g, const struct ag_params *
 {
     uint64_t flags = world_ranks(g->world) * g->panels * g->chunks_max;
 
-    if (params->comm_sms + params->send_sms >= machine->gpu.sms)
+    if (params->gather.comm_sms + params->gather.send_sms >= machine->gpu.sms)
         return complain(c, "comm_sms",
                         "%" PRIu64 " workers for copies and puts leave nothing to compute on: %s has "
                         "%" PRIu64 " SMs",
-                        params->comm_sms + params->send_sms, machine->gpu.model, machine->gpu.sms);
+                        params->gather.comm_sms + params->gather.send_sms, machine->gpu.model, machine->gpu.sms);
     if (flags > PROGRAM_FLAGS_MAX / 2)
         return complain(c, "chunk", "chunks of %" PRIu64 " rows need %" PRIu64 " flags a rank",
                         g->chunk_rows, flags);
@@ -395,8 +384,8 @@ static void add_buffers_and_flags(struct ag_gemm *g, struct program *p)
 static void add_crews(struct ag_gemm *g, struct program *p, const struct ag_params *params,
                       uint32_t sms)
 {
-    uint32_t copying = g->world.nodes > 1 || g->world.gpus_per_node > 1 ? params->comm_sms : 0;
-    uint32_t sending = g->world.nodes > 1 ? params->send_sms : 0;
+    uint32_t copying = g->world.nodes > 1 || g->world.gpus_per_node > 1 ? params->gather.comm_sms : 0;
+    uint32_t sending = g->world.nodes > 1 ? params->gather.send_sms : 0;
     uint32_t crew;
 
     g->compute_queue = program_add_queue(p, "compute");
@@ -407,7 +396,7 @@ static void add_crews(struct ag_gemm *g, struct program *p, const struct ag_para
     if (copying && !g->barrier) {
         crew = program_add_crew(p, "comm", copying);
         program_crew_drains(p, crew, g->gather_queue);
-        if (params->join)
+        if (params->gather.join)
             program_crew_drains(p, crew, g->compute_queue);
         crew = program_add_crew(p, "compute", sms - copying - sending);
     } else { /* unfused: everybody copies, then everybody computes */
@@ -433,7 +422,7 @@ static enum status ag_emit(const struct problem *problem, struct world world,
                           .world = world, .ops = &ag_program_ops, .state = g};
     g->world = world;
     g->problem = *problem;
-    g->depth = (uint32_t)params->depth;
+    g->depth = (uint32_t)params->gather.depth;
     g->barrier = form == FORM_UNFUSED;
     plan_chunks(g, params);
     g->grid = (struct tile_grid){.world = world, .m = problem->m, .n = problem->n,

@@ -17,7 +17,8 @@
  * Nothing waits for a whole phase: the first results are summed while the last tokens arrive.  The unfused form is
  * the same program in which compute starts behind a barrier, and combine behind another.
  *
- * Peers pull from `expert`, which counts in `pulled` as pulls from `held` do. */
+ * Peers pull from `expert`, which counts in `pulled` as pulls from `held` do.  One copy of `returned` is enough: a
+ * rank sums nothing for another one before it has heard from it in this epoch. */
 #include "kernels/kernels.h"
 
 #include <stdlib.h>
@@ -108,7 +109,7 @@ static void add_buffers(struct moe_ffn *g, struct program *p)
     g->active = program_add_buffer(p, (struct buffer){"active", DTYPE_BF16, rows, s->inter, 1});
     g->expert = program_add_buffer(p, (struct buffer){"expert", DTYPE_BF16, rows, s->hidden, 1});
     g->sums = program_add_buffer(p, (struct buffer){"sums", DTYPE_BF16, slots, s->hidden, 1});
-    g->returned = program_add_buffer(p, (struct buffer){"returned", DTYPE_BF16, slots, s->hidden, d->depth});
+    g->returned = program_add_buffer(p, (struct buffer){"returned", DTYPE_BF16, slots, s->hidden, 1});
     g->result = program_add_buffer(p, (struct buffer){"Y", DTYPE_BF16, d->slot_rows, s->hidden, 1});
 }
 
@@ -223,5 +224,5 @@ const struct kernel moe_dispatch_ffn_combine_kernel = {
     .global = ffn_global,
     .bounded = &reference_moe_ffn,
     .control = moe_control,
-    .traffic = moe_traffic,
+    .traffic = moe_ffn_traffic,
 };

@@ -3,6 +3,7 @@
 
 /* ---- compute: the first GEMM of an entry, some entries later the second one ---- */
 
+/* Unfused: for the barrier before the phase. */
 static void wait_or_go(const struct moe_ffn *g, struct task *t, uint32_t phase, uint32_t flag)
 {
     if (g->barrier)
@@ -138,13 +139,11 @@ static void sum_task(const struct moe_ffn *g, uint32_t rank, uint64_t i, struct 
     t->select = (struct selection){SELECT_COUNT, d->came, node, row, 0};
     t->index = moe_rows(rank, d->back, node * d->slot_rows + row, top_k);
     t->combine = (struct combine){top_k, true, moe_rows(rank, d->scores, node * d->slot_rows + row, top_k)};
-    task_wait(t, d->routed + ROUTE_RECEIVE, 1, FLAG_TOTAL);
+    wait_or_go(g, t, 1, d->routed + ROUTE_RECEIVE);
+    if (!g->barrier)
+        t->indexed = (struct indexed_wait){g->computed, (uint32_t)entries, d->tile_m};
     if (node != world_node(d->world, rank))
         task_wait(t, d->scores_landed + node, 1, FLAG_TOTAL);
-    if (g->barrier)
-        task_wait(t, g->go + 1, 1, FLAG_TOTAL);
-    else
-        t->indexed = (struct indexed_wait){g->computed, (uint32_t)entries, d->tile_m};
     store_sums(g, rank, node, chunk, row, t);
     task_signal(t, RANK_NODE, d->pulled + world_gpu(d->world, rank), 1);
 }

@@ -175,3 +175,13 @@ void moe_traffic(const struct problem *problem, struct world world, uint64_t see
     tally_rows(&x, tile_rows, out);
     free(counts);
 }
+
+void moe_ffn_traffic(const struct problem *problem, struct world world, uint64_t seed, uint64_t epoch,
+                     uint64_t tile_rows, struct traffic *out)
+{
+    uint64_t row_bytes = problem->moe.hidden * BF16_BYTES, weight_bytes = problem->moe.top_k * sizeof(float);
+
+    moe_traffic(problem, world, seed, epoch, tile_rows, out);
+    out->sparse_bytes = out->sparse_bytes / row_bytes * (2 * row_bytes + weight_bytes);
+    out->dense_bytes = out->dense_bytes / row_bytes * (2 * row_bytes + weight_bytes);
+}

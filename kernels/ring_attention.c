@@ -22,28 +22,20 @@
 
 #include "core/check.h"
 #include "kernels/gate.h"
+#include "kernels/gather_options.h"
 #include "kernels/reference.h"
 #include "kernels/ring.h"
 
 enum piece_order { PIECES_OF_OWNER, PIECES_OF_HEAD }; /* in the order of the choices below */
 
 struct ra_params {
-    uint64_t comm_sms, send_sms;
-    uint64_t chunk_bytes;
+    struct gather_params gather;
     uint64_t tile_m, split;
     uint32_t layout, order;
-    uint64_t depth;
-    bool     join;
 };
 
 static const struct option ra_options[] = {
-    {"comm_sms", OPTION_COUNT, offsetof(struct ra_params, comm_sms), "8", 1, 1024, "2|4|8|16|32",
-     "workers that copy within the node"},
-    {"send_sms", OPTION_COUNT, offsetof(struct ra_params, send_sms), "1", 1, 64, "1|2|4",
-     "workers that issue puts to other nodes (none with one node)"},
-    {"chunk", OPTION_SIZE, offsetof(struct ra_params, chunk_bytes), "1MiB", 1, 1ull << 32,
-     "256KiB|512KiB|1MiB|2MiB|4MiB",
-     "bytes of keys and values per copy and per put, rounded to whole rows"},
+    GATHER_OPTIONS("keys and values"),
     {"tile_m", OPTION_COUNT, offsetof(struct ra_params, tile_m), "128", 8, 1024, NULL,
      "queries of a tile"},
     {"split", OPTION_COUNT, offsetof(struct ra_params, split), "0", 0, 65536, "0|4|8|16|32",
@@ -52,10 +44,7 @@ static const struct option ra_options[] = {
      "a rank owns a run of the sequence; or one stripe from its front and one from its end"},
     {"order", OPTION_CHOICE, offsetof(struct ra_params, order), "owner", 0, 0, "owner|head",
      "pieces travel owner by owner; or the first piece of each owner first"},
-    {"depth", OPTION_COUNT, offsetof(struct ra_params, depth), "2", 1, 8, NULL,
-     "copies of the buffer of keys and values, used in turn by epochs"},
-    {"join", OPTION_BOOL, offsetof(struct ra_params, join), "true", 0, 0, "false|true",
-     "copying workers compute when they have nothing left to copy"},
+    GATHER_LAST_OPTIONS("keys and values"),
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL},
 };
 
@@ -432,7 +421,7 @@ static void plan_sizes(struct ring_attention *g, const struct ra_params *params)
     const struct attention_problem *a = problem_of(g);
     uint64_t stripe = ceil_div(a->seq, a->stripes), rows = attention_key_rows(a) * stripe;
 
-    g->piece_rows = min_u64(max_u64(1, params->chunk_bytes / (a->head_dim * 2)), rows);
+    g->piece_rows = min_u64(max_u64(1, params->gather.chunk_bytes / (a->head_dim * 2)), rows);
     g->pieces = ceil_div(rows, g->piece_rows);
     g->tile_m = params->tile_m;
     g->tiles_max = ceil_div(stripe, g->tile_m);
@@ -450,7 +439,7 @@ static enum status check_sizes(const struct ring_attention *g, const struct ra_p
 {
     const struct attention_problem *a = problem_of(g);
     uint32_t nodes = g->ring.world.nodes, ranks = world_ranks(g->ring.world);
-    uint64_t crews = (ranks > 1 ? params->comm_sms : 0) + (nodes > 1 ? params->send_sms : 0);
+    uint64_t crews = (ranks > 1 ? params->gather.comm_sms : 0) + (nodes > 1 ? params->gather.send_sms : 0);
 
     if (a->stripes * g->pieces + link_flags(g) + ranks + 8 > PROGRAM_FLAGS_MAX)
         return complain(c, g->links_max ? "split" : "chunk",
@@ -486,8 +475,8 @@ static void add_crews(struct ring_attention *g, struct program *p, const struct 
                       uint32_t sms)
 {
     struct world w = g->ring.world;
-    uint32_t copying = world_ranks(w) > 1 ? (uint32_t)params->comm_sms : 0;
-    uint32_t sending = w.nodes > 1 ? (uint32_t)params->send_sms : 0, crew;
+    uint32_t copying = world_ranks(w) > 1 ? (uint32_t)params->gather.comm_sms : 0;
+    uint32_t sending = w.nodes > 1 ? (uint32_t)params->gather.send_sms : 0, crew;
 
     g->compute_queue = program_add_queue(p, "compute");
     g->ring_queue = copying ? program_add_queue(p, "ring") : UINT32_MAX;
@@ -497,7 +486,7 @@ static void add_crews(struct ring_attention *g, struct program *p, const struct 
     if (copying && !g->barrier) {
         crew = program_add_crew(p, "comm", copying);
         program_crew_drains(p, crew, g->ring_queue);
-        if (params->join)
+        if (params->gather.join)
             program_crew_drains(p, crew, g->compute_queue);
         crew = program_add_crew(p, "compute", sms - copying - sending);
     } else { /* unfused: everybody copies, then everybody computes */
@@ -530,7 +519,7 @@ static enum status ra_emit(const struct problem *problem, struct world world,
     *p = (struct program){.kernel = "ring_attention",
                           .variant = form == FORM_FUSED ? "fused" : "unfused",
                           .world = world, .ops = &ra_program_ops, .state = g};
-    g->depth = (uint32_t)params->depth;
+    g->depth = (uint32_t)params->gather.depth;
     g->order = (enum piece_order)params->order;
     g->barrier = form == FORM_UNFUSED;
     if (ring_create(&g->ring, world, &global.attention, (enum ring_layout)params->layout)) {

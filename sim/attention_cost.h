@@ -12,4 +12,8 @@
  * of the keys on average: the best case.  Never more than GEMM_TIME_MAX_PS (sim/gemm_cost.h). */
 uint64_t attention_ps(const struct machine *m, const struct problem *p, struct world w);
 
+/* The same queries on `sms` SMs and that many positions of keys, of which half with a causal mask. */
+uint64_t attention_piece_ps(const struct machine *m, const struct problem *p, struct world w,
+                            uint64_t positions, uint64_t sms);
+
 #endif

@@ -108,7 +108,7 @@ static enum status streams_run(const struct job *job, struct run_result *r)
     };
     struct streams_time best = streams_best(&setup);
 
-    snprintf(r->model, sizeof(r->model), "streams model; GEMM table%s",
+    snprintf(r->model, sizeof(r->model), "streams model; %s%s", library_cost_of(job->kernel)->table,
              job->world.nodes > 1 ? "; NCCL send/recv" : "");
     streams_cut_print(&best.cut, r->choice, sizeof(r->choice));
     return finish(job, best.time_ps, r);
@@ -126,9 +126,6 @@ enum status baseline_run(const struct job *job, enum baseline which, struct run_
         return refuse(r, ST_UNSUPPORTED,
                       "baselines: a matrix of this problem has more than 2^44 "
                       "elements");
-    if (which == BASELINE_STREAMS && !library->streams)
-        return refuse(r, ST_UNSUPPORTED, "baselines: there is no model of hand-overlapped streams for %s",
-                      job->kernel->name);
     if (library->ps(job->machine, p, job->world) >= GEMM_TIME_MAX_PS)
         return finish(job, (double)GEMM_TIME_MAX_PS, r);
     return which == BASELINE_NCCL ? nccl_run(job, r) : streams_run(job, r);

@@ -23,10 +23,10 @@ static uint64_t moe_ffn(const struct machine *m, const struct problem *p, struct
 }
 
 static const struct library_cost costs[] = {
-    {&problem_gemm, gemm, "GEMM table", true},
-    {&problem_attention, attention_ps, "attention table", false},
-    {&problem_moe, moe, "GEMM table", false},
-    {&problem_moe_ffn, moe_ffn, "GEMM table", false},
+    {&problem_gemm, gemm, "GEMM table"},
+    {&problem_attention, attention_ps, "attention table"},
+    {&problem_moe, moe, "GEMM table"},
+    {&problem_moe_ffn, moe_ffn, "GEMM table"},
 };
 
 const struct library_cost *library_cost_of(const struct kernel *k)

@@ -12,7 +12,6 @@ struct library_cost {
     /* One rank's share, at most GEMM_TIME_MAX_PS. */
     uint64_t  (*ps)(const struct machine *m, const struct problem *p, struct world w);
     const char *table; /* where the numbers come from, for a result's `model` */
-    bool        streams; /* hand-overlapped streams are modelled (sim/streams.h) */
 };
 
 const struct library_cost *library_cost_of(const struct kernel *k);

@@ -3,41 +3,43 @@
  * the calls:
  *
  *   host      issues every call
- *   compute   cuBLAS calls and the kernels that add received rows
+ *   compute   cuBLAS or cuDNN calls and the kernels that add received rows or merge results
  *   copy      one copy engine at a time moves rows between GPUs of the node
  *   net       NCCL send / receive between ranks of a rail, one kernel a piece
  *
  * Between nodes everything goes rail by rail.  Gather: a piece arrives from the other nodes' GPU of
  * the same index, then the node's GPUs copy it from each other.  Reduce: the node's GPUs copy
  * partial rows to the one that stands for their owner, it adds them and sends one sum to the owner.
- * A lane that waits for another pays the event hop. */
+ * A lane that waits for another pays the event hop.
+ *
+ * Attention gathers: a row is a position of all heads' keys and values, and each piece but the first gives results
+ * to be merged with those so far. */
 #include "sim/streams.h"
 
 #include <stdio.h>
 
+#include "sim/attention_cost.h"
 #include "sim/gemm_cost.h"
+#include "sim/lanes.h"
 #include "sim/nccl.h"
 
 #define PIECES_MAX 32
 #define BF16_BYTES 2.0
+#define F32_BYTES  4.0
 #define FOREVER_PS 1e15
 
 struct lanes {
     const struct streams_setup *setup;
     struct streams_cut cut;
-    double host, compute, copy, net; /* when each is free */
-    uint32_t calls;
+    struct host_lane host;
+    double compute, copy, net; /* when each is free */
     double hop_ps;
-    uint64_t sms, step_ps;
+    uint64_t sms, step_ps;     /* step: of a GEMM */
+    bool attention, merges;    /* merges: there is a result so far */
     double nodes, gpus, peers; /* peers: the other GPUs of the node */
-    uint64_t shard_rows;       /* of the rank with the most */
+    uint64_t rows, shard_rows; /* all of them; of the rank with the most */
     double row_bytes;          /* of what travels */
 };
-
-static double later(double a, double b)
-{
-    return a > b ? a : b;
-}
 
 static double transfer_ps(double bytes, double rate)
 {
@@ -46,36 +48,44 @@ static double transfer_ps(double bytes, double rate)
     return seconds < FOREVER_PS / 1e12 ? seconds * 1e12 : FOREVER_PS;
 }
 
-/* When the call that comes next can start at the earliest. */
-static double issue(struct lanes *l, uint32_t calls)
-{
-    double start = l->host;
-
-    l->calls += calls;
-    l->host += (double)calls * (double)l->setup->issue_ps;
-    return start;
-}
-
-/* Runs on `*lane` once it is free and `ready` has come; returns the end. */
 static double run(struct lanes *l, double *lane, double ready, uint32_t calls, double cost_ps)
 {
-    *lane = later(*lane, later(ready, issue(l, calls))) + cost_ps;
-    return *lane;
+    return lane_run(&l->host, lane, ready, calls, cost_ps);
 }
 
-static double gemm(struct lanes *l, double ready, uint64_t rows)
+/* Reads the results so far and the new ones, writes their merger. */
+static double merge(struct lanes *l)
 {
-    struct problem piece = l->setup->problem;
+    const struct attention_problem *a = &l->setup->problem.attention;
+    double rows = (double)(a->batch * a->heads * ceil_div(a->seq, world_ranks(l->setup->world)));
+    double rate = l->setup->machine->gpu.memory_rate;
 
-    piece.m = rows;
-    return run(l, &l->compute, ready, 1,
-               (double)gemm_piece_ps(l->setup->machine, piece, l->sms, l->step_ps));
+    return run(l, &l->compute, 0, 1,
+               rate > 0 ? transfer_ps(3 * F32_BYTES * rows * (double)a->head_dim, rate) : 0);
 }
 
-/* A piece's GEMM, unless the one call for all rows covers it. */
-static double gemm_of_piece(struct lanes *l, double ready, uint64_t rows)
+/* What is computed on, or of, some rows. */
+static double compute(struct lanes *l, double ready, uint64_t rows)
 {
-    return l->cut.whole ? l->compute : gemm(l, ready, rows);
+    const struct streams_setup *setup = l->setup;
+    struct problem piece = setup->problem;
+    bool merges = l->merges;
+
+    if (!l->attention) {
+        piece.m = rows;
+        return run(l, &l->compute, ready, 1,
+                   (double)gemm_piece_ps(setup->machine, piece, l->sms, l->step_ps));
+    }
+    l->merges = true;
+    run(l, &l->compute, ready, 1,
+        (double)attention_piece_ps(setup->machine, &piece, setup->world, rows, l->sms));
+    return merges ? merge(l) : l->compute;
+}
+
+/* Of a piece, unless the one call for all rows covers it. */
+static double compute_piece(struct lanes *l, double ready, uint64_t rows)
+{
+    return l->cut.whole ? l->compute : compute(l, ready, rows);
 }
 
 /* Adds `sources` copies of some rows; each is read once and the sum is written. */
@@ -149,19 +159,19 @@ static void gather(struct lanes *l)
 
     for (uint32_t i = 0; i < l->cut.remote; i++)
         arrived[i] = send(l, 0, (double)part_size(remote_rows(l), l->cut.remote, i) / l->gpus);
-    gemm_of_piece(l, 0, l->shard_rows);
+    compute_piece(l, 0, l->shard_rows);
     for (uint32_t i = 0; i < l->cut.local; i++) {
         uint64_t rows = part_size(local_rows(l), l->cut.local, i);
         double here = copy(l, l->hop_ps, (double)rows, local_copies);
-        gemm_of_piece(l, here + l->hop_ps, rows);
+        compute_piece(l, here + l->hop_ps, rows);
     }
     for (uint32_t i = 0; i < l->cut.remote; i++) {
         uint64_t rows = part_size(remote_rows(l), l->cut.remote, i);
         double here = spread(l, arrived[i], (double)rows);
-        gemm_of_piece(l, here + l->hop_ps, rows);
+        compute_piece(l, here + l->hop_ps, rows);
     }
     if (l->cut.whole)
-        gemm(l, later(l->copy, l->net) + l->hop_ps, l->setup->problem.m);
+        compute(l, later_ps(l->copy, l->net) + l->hop_ps, l->rows);
 }
 
 /* A computed piece of other nodes' rows: the node's partial rows are copied together here at
@@ -190,14 +200,14 @@ static void reduce_others(struct lanes *l)
 
     for (uint32_t i = 0; i < l->cut.remote; i++) {
         uint64_t rows = part_size(remote_rows(l), l->cut.remote, i);
-        double done = gemm_of_piece(l, 0, rows);
+        double done = compute_piece(l, 0, rows);
         double here = spread(l, done, (double)rows);
         relay_send(l, &pending);
         pending = (struct relay){.ready = here, .rows = (double)rows};
     }
     for (uint32_t i = 0; i < l->cut.local; i++) {
         uint64_t rows = part_size(local_rows(l), l->cut.local, i);
-        double done = gemm_of_piece(l, 0, rows);
+        double done = compute_piece(l, 0, rows);
         copy(l, done + l->hop_ps, (double)rows, local_copies);
         relay_send(l, &pending);
     }
@@ -223,40 +233,53 @@ static void reduce(struct lanes *l, bool to_all)
     double sources = l->gpus + l->nodes - 1;
 
     if (l->cut.whole)
-        gemm(l, 0, l->setup->problem.m);
+        compute(l, 0, l->rows);
     reduce_others(l);
-    double arrived = later(l->copy, l->net) + l->hop_ps;
+    double arrived = later_ps(l->copy, l->net) + l->hop_ps;
     for (uint32_t i = 0; i < l->cut.own; i++) {
         uint64_t rows = part_size(l->shard_rows, l->cut.own, i);
-        gemm_of_piece(l, 0, rows);
+        compute_piece(l, 0, rows);
         double done = add(l, arrived, (double)rows, sources);
         if (to_all)
             broadcast(l, done, (double)rows);
     }
 }
 
+/* Of what travels: elements of a row of A or C, or of a position's keys and values. */
+static double row_elements(const struct streams_setup *setup)
+{
+    const struct attention_problem *a = &setup->problem.attention;
+
+    if (a->seq > 0)
+        return 2.0 * (double)(a->batch * a->kv_heads * a->head_dim);
+    return (double)(setup->collective == COLLECTIVE_ALL_GATHER ? setup->problem.k : setup->problem.n);
+}
+
 static void lanes_init(struct lanes *l, const struct streams_setup *setup, struct streams_cut cut)
 {
     const struct machine *m = setup->machine;
+    bool attention = setup->problem.attention.seq > 0;
+    uint64_t rows = attention ? setup->problem.attention.seq : setup->problem.m;
     struct world w = setup->world;
-    bool gathers = setup->collective == COLLECTIVE_ALL_GATHER;
 
     *l = (struct lanes){
         .setup = setup,
         .cut = cut,
-        .host = (double)setup->launch_ps,
+        .host = {.free_ps = (double)setup->launch_ps, .issue_ps = (double)setup->issue_ps},
         .hop_ps = (double)m->host.event_ps,
         .sms = m->gpu.sms,
+        .attention = attention,
         .nodes = w.nodes,
         .gpus = w.gpus_per_node,
         .peers = w.gpus_per_node - 1,
-        .shard_rows = ceil_div(setup->problem.m, world_ranks(w)),
-        .row_bytes = (double)(gathers ? setup->problem.k : setup->problem.n) * BF16_BYTES,
+        .rows = rows,
+        .shard_rows = ceil_div(rows, world_ranks(w)),
+        .row_bytes = row_elements(setup) * BF16_BYTES,
     };
     /* NCCL's CTAs stay on their SMs while they wait for the network. */
     if (w.nodes > 1 && !cut.whole)
         l->sms = max_u64(1, l->sms - min_u64(l->sms, nccl_send_recv_channels(m)));
-    l->step_ps = gemm_step_ps(m, setup->problem, m->gpu.sms);
+    l->step_ps = attention ? 0 : gemm_step_ps(m, setup->problem, m->gpu.sms);
 }
 
 struct streams_time streams_time(const struct streams_setup *setup, struct streams_cut cut)
@@ -265,14 +288,14 @@ struct streams_time streams_time(const struct streams_setup *setup, struct strea
 
     lanes_init(&l, setup, cut);
     if (world_ranks(setup->world) == 1)
-        gemm(&l, 0, setup->problem.m);
+        compute(&l, 0, l.rows);
     else if (setup->collective == COLLECTIVE_ALL_GATHER)
         gather(&l);
     else
         reduce(&l, setup->collective == COLLECTIVE_ALL_REDUCE);
-    double device = later(l.compute, later(l.copy, l.net));
-    double host = (double)l.calls * (double)setup->period_ps;
-    return (struct streams_time){.time_ps = later(device, host), .calls = l.calls, .cut = cut};
+    double device = later_ps(l.compute, later_ps(l.copy, l.net));
+    double host = (double)l.host.calls * (double)setup->period_ps;
+    return (struct streams_time){.time_ps = later_ps(device, host), .calls = l.host.calls, .cut = cut};
 }
 
 /* Tries cuts with these counts in every combination; a count of 0 stays 0. */

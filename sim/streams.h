@@ -1,4 +1,4 @@
-/* The harder baseline: what a good engineer writes by hand with streams, copy engines, cuBLAS and,
+/* The harder baseline: what a good engineer writes by hand with streams, copy engines, cuBLAS or cuDNN and,
  * between nodes, NCCL send / receive. */
 #ifndef SIM_STREAMS_H
 #define SIM_STREAMS_H
@@ -11,17 +11,17 @@
 #include "core/machine.h"
 #include "core/world.h"
 
-/* How the work is cut.  `remote` and `local`: pieces of the rows that other nodes and the node's
- * peers own; `own`: pieces of the own rows (all-reduce).  0 where there are no such rows. */
+/* How the work is cut.  `remote` and `local`: pieces of the rows (of attention: positions) that other nodes and the
+ * node's peers own; `own`: pieces of the own rows (all-reduce).  0 where there are no such rows. */
 struct streams_cut {
-    bool whole; /* one GEMM call, nothing overlaps it */
+    bool whole; /* one call computes all, nothing overlaps it */
     uint32_t remote, local, own;
 };
 
 struct streams_setup {
     const struct machine *machine;
     struct world world;
-    struct problem problem;
+    struct problem problem; /* a GEMM or an attention */
     enum collective collective;
     /* The host's time, 0 where it does not count: before the first call and for each one; and, when
      * iterations follow each other and the host runs ahead, the least time that a call costs. */

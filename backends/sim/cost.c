@@ -46,6 +46,13 @@ uint64_t cost_segment(const struct machine *m, uint64_t step_ps, const struct ta
            (uint64_t)((double)machine_attention_step_ps(m, t->n) * m->program.attention + 0.5);
 }
 
+uint64_t cost_epilogue(const struct machine *m, const struct task *t)
+{
+    if (t->op != OP_GEMM || t->epilogue != EPILOGUE_SWIGLU)
+        return 0;
+    return ceil_div(t->m, m->gemm.tile_m) * ceil_div(2 * t->n, m->gemm.tile_n) * m->gemm.swiglu_ps;
+}
+
 uint64_t cost_addends(const struct machine *m, const struct task *t, uint64_t bytes)
 {
     return t->op == OP_ATTENTION ? m->attention.carry_ps : cost_bytes(bytes, m->copy.reduce_rate);

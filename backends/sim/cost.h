@@ -23,6 +23,9 @@ uint64_t cost_gemm(const struct machine *m, uint64_t step_ps, uint64_t rows, uin
 /* One segment of a task's main loop; `step_ps` is of a GEMM. */
 uint64_t cost_segment(const struct machine *m, uint64_t step_ps, const struct task *t, uint64_t k);
 
+/* What a task's epilogue takes beside the fixed part. */
+uint64_t cost_epilogue(const struct machine *m, const struct task *t);
+
 /* Taking up addends of so many bytes. */
 uint64_t cost_addends(const struct machine *m, const struct task *t, uint64_t bytes);
 

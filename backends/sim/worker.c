@@ -189,7 +189,7 @@ static bool phase_work(struct sim *s, struct worker *w)
         [OP_REDUCE] = PHASE_MOVE, [OP_PUT] = PHASE_PUSH, [OP_ATTENTION] = PHASE_STORE,
         [OP_GATHER_ROWS] = PHASE_MOVE, [OP_ROUTE] = PHASE_FINISH, [OP_COMBINE_ROWS] = PHASE_MOVE,
     };
-    uint64_t ps = w->owed_ps;
+    uint64_t ps = w->owed_ps + cost_epilogue(s->machine, &w->task);
 
     w->owed_ps = 0;
     w->phase = next[w->task.op];

@@ -44,7 +44,6 @@ static const struct variant {
     {"moe_dispatch_gemm", ""},
     {"moe_dispatch_gemm", "chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 join=false"},
     {"moe_dispatch_gemm", "chunk=64B gather_rows=7 tile_m=24 tile_n=16 depth=3 send_sms=2 comm_sms=2"},
-    {"moe_dispatch_ffn_combine", ""},
     {"moe_dispatch_ffn_combine", "chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 combine_rows=5 ahead=1 join=false"},
     {"moe_dispatch_ffn_combine",
      "chunk=64B gather_rows=7 tile_m=24 tile_n=16 combine_rows=3 ahead=3 depth=3 send_sms=2 comm_sms=2"},

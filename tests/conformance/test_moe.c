@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends/backends.h"
+#include "core/check.h"
 #include "harness.h"
 #include "kernels/kernels.h"
 #include "kernels/moe_routing.h"
@@ -17,9 +18,12 @@
 
 static const struct world worlds[] = {{1, 1}, {1, 4}, {2, 2}, {2, 4}, {3, 2}};
 
+static const struct kernel *const layers[] = {&moe_dispatch_gemm_kernel, &moe_dispatch_ffn_combine_kernel};
+
+/* Those of them that a kernel has. */
 static const char *const params[] = {
-    "tile_m=16 tile_n=32 chunk=1KiB gather_rows=8 comm_sms=8",
-    "tile_m=8 tile_n=16 chunk=64B gather_rows=3 comm_sms=4 depth=3 join=false",
+    "tile_m=16 tile_n=32 chunk=1KiB gather_rows=8 comm_sms=8 combine_rows=4",
+    "tile_m=8 tile_n=16 chunk=64B gather_rows=3 comm_sms=4 depth=3 combine_rows=3 ahead=2 join=false",
 };
 
 static const uint64_t seeds[] = {1, 2, 3};
@@ -29,10 +33,10 @@ struct outcome {
     struct problem    problem;
 };
 
-static struct outcome *run(const struct backend *b, const struct moe_problem *moe, struct world world,
-                           const char *text, enum form form, uint64_t seed, const char *options)
+static struct outcome *run(const struct kernel *k, const struct backend *b, const struct moe_problem *moe,
+                           struct world world, const char *text, enum form form, uint64_t seed,
+                           const char *options)
 {
-    const struct kernel *k = &moe_dispatch_gemm_kernel;
     struct outcome  *o = calloc(1, sizeof *o);
     void            *values = calloc(1, k->params_size);
     struct complaint complaint = {.text = ""};
@@ -76,18 +80,19 @@ START_TEST(routings_are_exact)
 {
     int i = _i * harness_stride();
     int seed = harness_digit(&i, COUNT(seeds)), w = harness_digit(&i, COUNT(worlds)), p = harness_digit(&i, MOE_PROBLEMS);
-    int text = harness_digit(&i, COUNT(params));
-    enum form form = harness_digit(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
+    const struct kernel *k = layers[harness_digit(&i, COUNT(layers))];
+    int text = (seed + w + p) % COUNT(params); /* both of them, and both forms, over seeds and backends */
+    enum form form = (seed / 2 + w + i) % 2 ? FORM_UNFUSED : FORM_FUSED;
     struct moe_problem moe = moe_problems[p];
     struct outcome *o;
 
     if (!harness_can_run(backends[i]))
         return;
     moe.capacity = 1e3; /* as many as there can be */
-    o = run(backends[i], &moe, worlds[w], params[text], form, seeds[seed], "fifo=3 jitter=0.3");
+    o = run(k, backends[i], &moe, worlds[w], params[text], form, seeds[seed], "fifo=3 jitter=0.3");
     ck_assert_msg(o->result.status == ST_OK && o->result.elements_wrong == 0 &&
                       o->result.elements_checked > 0 && o->result.rows_dropped == 0,
-                  "%s, problem %d, %u x %u, seed %d: %s\n%s", backends[i]->name, p, worlds[w].nodes,
+                  "%s, %s, problem %d, %u x %u, seed %d: %s\n%s", backends[i]->name, k->name, p, worlds[w].nodes,
                   worlds[w].gpus_per_node, seed, status_text(o->result.status), o->result.report);
     free(o);
 }
@@ -96,7 +101,8 @@ END_TEST
 /* Room for half of the balanced load: every backend must drop the same pairs. */
 START_TEST(overflow_drops_what_it_says)
 {
-    struct moe_problem moe = moe_problems[_i % MOE_PROBLEMS];
+    int i = _i, p = harness_digit(&i, MOE_PROBLEMS), w = harness_digit(&i, COUNT(worlds));
+    struct moe_problem moe = moe_problems[p];
     uint64_t dropped = UINT64_MAX;
 
     moe.capacity = 0.5;
@@ -106,7 +112,7 @@ START_TEST(overflow_drops_what_it_says)
 
         if (!harness_can_run(backends[b]))
             continue;
-        o = run(backends[b], &moe, worlds[_i / MOE_PROBLEMS], params[0], FORM_FUSED, 5, "");
+        o = run(layers[i], backends[b], &moe, worlds[w], params[0], FORM_FUSED, 5, "");
 
         ck_assert_msg(o->result.status == ST_OK, "%s", o->result.report);
         ck_assert(o->result.rows_dropped > 0);
@@ -125,34 +131,150 @@ START_TEST(overflow_is_an_error_otherwise)
     if (!harness_can_run(backends[_i]))
         return;
     moe.capacity = 0.5;
-    o = run(backends[_i], &moe, (struct world){2, 2}, params[0], FORM_FUSED, 5, "");
+    o = run(layers[0], backends[_i], &moe, (struct world){2, 2}, params[0], FORM_FUSED, 5, "");
     ck_assert_int_eq(o->result.status, ST_INPUT);
     ck_assert_msg(strstr(o->result.report, "raise the capacity") != NULL, "%s", o->result.report);
     free(o);
 }
 END_TEST
 
-/* Each token once to each node that hosts one of its experts, and never to another. */
+/* Each token once to each node that hosts one of its experts, and never to another; back, as many sums. */
 START_TEST(traffic_between_nodes_is_sparse)
 {
     static const uint32_t nodes[] = {2, 4, 8};
-    struct world world = {nodes[_i % COUNT(nodes)], 2};
+    int i = _i, n = harness_digit(&i, COUNT(nodes)), routing = harness_digit(&i, 4);
+    struct world world = {nodes[n], 2};
     struct moe_problem moe = {.tokens = 400, .hidden = 32, .inter = 16, .experts = 64, .top_k = 4,
-                              .routing = _i / COUNT(nodes), .capacity = 1e3};
-    struct outcome *o = run(backend_named("sim"), &moe, world, params[0], FORM_FUSED, 9, "");
+                              .routing = (uint32_t)routing, .capacity = 1e3};
+    struct outcome *o = run(layers[i], backend_named("sim"), &moe, world, params[0], FORM_FUSED, 9, "");
     uint64_t sparse = 0, dense = 0;
 
     ck_assert_msg(o->result.status == ST_OK, "%s", o->result.report);
     for (uint64_t epoch = 1; epoch <= o->result.epochs; epoch++) {
         struct traffic t;
 
-        moe_traffic(&o->problem, world, 9, epoch, 1, &t);
+        layers[i]->traffic(&o->problem, world, 9, epoch, 1, &t);
         sparse += t.sparse_bytes;
         dense += t.dense_bytes;
     }
     ck_assert_uint_eq(o->result.put_bytes, sparse);
-    ck_assert(nodes[_i % COUNT(nodes)] == 2 || sparse < dense);
+    ck_assert(nodes[n] == 2 || sparse < dense);
     free(o);
+}
+END_TEST
+
+/* ---- what docs/ffn-bound.md says that the check catches ---- */
+
+enum fault {
+    FAULT_NONE,
+    FAULT_MISSING,   /* one choice of each token is left out */
+    FAULT_WEIGHT,    /* each token is summed with the weights of the one before */
+    FAULT_UNIT,      /* all weights are 1 */
+    FAULT_ZERO,      /* the result is all zero */
+    FAULT_STALE,     /* tokens are those of the epoch before */
+    FAULT_STALE_DOWN, /* one matrix of all experts is */
+    FAULT_PLACE,      /* neighbours store their rows where the other should */
+    FAULT_SOURCE,     /* the first GEMM reads one row off */
+    FAULT_COUNT,
+};
+
+static struct program sound;
+static enum fault     fault;
+
+/* Of gathering tasks, so that nothing but data is wrong. */
+static void swap_places(uint32_t rank, uint32_t queue, uint64_t index, struct task *t)
+{
+    struct task other;
+
+    if ((index ^ 1) >= program_queue_length(&sound, rank, queue))
+        return;
+    program_task(&sound, rank, queue, index ^ 1, &other);
+    if (other.op == t->op && other.m == t->m)
+        t->index = other.index;
+}
+
+static void faulty_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *t)
+{
+    struct combine *c = &t->combine;
+
+    (void)p;
+    sound.ops->task(&sound, rank, queue, index, t);
+    if (fault == FAULT_PLACE && t->op == OP_COMBINE_ROWS && c->weighted)
+        swap_places(rank, queue, index, t);
+    if (fault == FAULT_SOURCE && t->op == OP_GEMM && t->epilogue == EPILOGUE_SWIGLU)
+        t->b.offset += t->b.ld;
+    if (t->op != OP_COMBINE_ROWS || !c->weighted)
+        return;
+    if (fault == FAULT_MISSING)
+        c->terms--;
+    if (fault == FAULT_WEIGHT && c->weight.offset > 0)
+        c->weight.offset -= c->weight.ld;
+    if (fault == FAULT_UNIT)
+        c->weighted = false;
+    if (fault == FAULT_ZERO)
+        c->terms = 0;
+}
+
+static void faulty_input(const struct problem *global, uint64_t seed, uint64_t epoch, uint32_t tensor,
+                         uint64_t row, uint64_t col, uint64_t count, float *out)
+{
+    bool stale = (fault == FAULT_STALE && tensor == TENSOR_A) || (fault == FAULT_STALE_DOWN && tensor == TENSOR_DOWN);
+
+    moe_dispatch_ffn_combine_kernel.bounded->input(global, seed, epoch - stale, tensor, row, col, count, out);
+}
+
+static uint64_t sound_queue_length(const struct program *p, uint32_t rank, uint32_t queue)
+{
+    (void)p;
+    return program_queue_length(&sound, rank, queue);
+}
+
+static uint64_t sound_flag_total(const struct program *p, uint32_t rank, uint32_t flag)
+{
+    (void)p;
+    return program_flag_total(&sound, rank, flag);
+}
+
+static uint32_t sound_io(const struct program *p, uint32_t rank, struct io_slice out[PROGRAM_IO_MAX])
+{
+    (void)p;
+    return program_io(&sound, rank, out);
+}
+
+static const struct program_ops faulty_ops = {
+    .queue_length = sound_queue_length, .task = faulty_task, .flag_total = sound_flag_total, .io = sound_io,
+};
+
+START_TEST(faults_leave_the_bound)
+{
+    struct kernel k = moe_dispatch_ffn_combine_kernel;
+    struct bounded_check bounded = *k.bounded;
+    struct problem problem = {.moe = {.tokens = 96, .hidden = 64, .inter = 48, .experts = 24, .top_k = 4,
+                                      .capacity = 1e3}};
+    struct world world = _i % 2 ? (struct world){1, 4} : (struct world){2, 2};
+    struct run_result *r = calloc(1, sizeof *r);
+    void *values = calloc(1, k.params_size);
+    struct complaint complaint;
+    struct program faulty;
+
+    fault = (enum fault)(_i / 2);
+    bounded.input = faulty_input;
+    k.bounded = &bounded;
+    harness_options(k.options, values, params[0]);
+    ck_assert_int_eq(k.emit(&problem, world, harness_machine(), FORM_FUSED, values, &sound, &complaint), ST_OK);
+    faulty = sound;
+    faulty.ops = &faulty_ops;
+    harness_run(&(struct trial){.backend = backend_named("sim"), .kernel = &k, .program = &faulty,
+                                .problem = problem, .options = "",
+                                .timing = {.mode = TIMING_PIPELINED, .warmup = 1, .iterations = 1}}, r);
+    ck_assert_uint_gt(r->elements_checked, 0);
+    ck_assert_msg(r->status == (fault == FAULT_NONE ? ST_OK : ST_WRONG), "fault %d: %s", fault, r->report);
+    if (fault != FAULT_NONE) /* by far, not by chance */
+        ck_assert_msg(r->elements_wrong * 4 >= r->elements_checked, "fault %d: only %lu of %lu elements", fault,
+                      (unsigned long)r->elements_wrong, (unsigned long)r->elements_checked);
+    program_fini(&sound);
+    free(values);
+    free(r);
 }
 END_TEST
 
@@ -182,13 +304,14 @@ int main(void)
     Suite *suite = suite_create("moe");
     TCase *tc = tcase_create("moe");
     SRunner *runner = srunner_create(suite);
-    int failed, routings = backend_count() * COUNT(seeds) * COUNT(worlds) * MOE_PROBLEMS * COUNT(params) * 2;
+    int failed, routings = backend_count() * COUNT(seeds) * COUNT(worlds) * MOE_PROBLEMS * COUNT(layers);
 
     tcase_set_timeout(tc, 120);
     shard_add_loop_test(tc, routings_are_exact, routings / harness_stride());
-    tcase_add_loop_test(tc, overflow_drops_what_it_says, 0, COUNT(worlds) * MOE_PROBLEMS);
+    tcase_add_loop_test(tc, overflow_drops_what_it_says, 0, COUNT(worlds) * MOE_PROBLEMS * COUNT(layers));
     tcase_add_loop_test(tc, overflow_is_an_error_otherwise, 0, backend_count());
-    tcase_add_loop_test(tc, traffic_between_nodes_is_sparse, 0, 12);
+    tcase_add_loop_test(tc, traffic_between_nodes_is_sparse, 0, 12 * COUNT(layers));
+    tcase_add_loop_test(tc, faults_leave_the_bound, 0, 2 * FAULT_COUNT);
     tcase_add_loop_test(tc, choices_differ_and_change, 0, MOE_PROBLEMS);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_NORMAL);

@@ -166,13 +166,15 @@ static void try_mutant(const struct kernel *k, const struct problem *problem, st
     static struct verify_report report;
     static struct run_result r;
     struct problem global = k->global(problem, m->inner.world);
-    struct program p = mutant_program(m);
+    struct program p;
     struct damage *d;
     uint64_t seed;
-    bool refused = verify_program(&p, &global, 1024, &report) < 0;
+    bool refused;
 
-    if (m->hits == 0)
+    if (!mutant_applies(m))
         return;
+    p = mutant_program(m);
+    refused = verify_program(&p, &global, 1024, &report) < 0;
     if (!refused || is_redundant(k, m)) {
         seed = find_failure(k, problem, &p, HARMLESS_SEEDS, &r);
         ck_assert_msg(seed == 0, "%s without waits of queue %s for %s: fails with seed %lu: %s",

@@ -216,11 +216,6 @@ static const struct program_ops mutant_ops = {
     .segment = mutant_segment,
 };
 
-bool mutant_applies(const struct mutant *m)
-{
-    return m->mutation != SHALLOW || (m->inner.buffers[m->buffer].depth > 1 && m->queue == 0);
-}
-
 struct program mutant_program(struct mutant *m)
 {
     struct program p = m->inner;
@@ -233,6 +228,36 @@ struct program mutant_program(struct mutant *m)
         m->hits = 1;
     }
     return p;
+}
+
+/* Reads a queue's tasks, and their segments, until one is changed. */
+static bool changes_queue(struct mutant *m, const struct program *p, uint32_t rank, uint32_t queue)
+{
+    for (uint64_t i = 0; m->hits == 0 && i < program_queue_length(p, rank, queue); i++) {
+        struct segment segment;
+        struct operand a, b;
+        struct task t;
+
+        program_task(p, rank, queue, i, &t);
+        for (uint32_t s = 0; t.segment_table != NO_TABLE && s < program_step_count(&t); s++)
+            program_step(p, rank, &t, s, &segment, &a, &b);
+    }
+    return m->hits > 0;
+}
+
+bool mutant_applies(struct mutant *m)
+{
+    struct program p;
+    bool changes = false;
+
+    if (m->mutation == SHALLOW)
+        return m->inner.buffers[m->buffer].depth > 1 && m->queue == 0;
+    p = mutant_program(m);
+    for (uint32_t rank = 0; rank < world_ranks(p.world); rank++)
+        for (uint32_t q = 0; q < p.queue_count; q++)
+            if (q == m->queue || m->queue == 0) /* segments are no queue's own */
+                changes = changes || changes_queue(m, &p, rank, q);
+    return changes;
 }
 
 /* ---- shapes ---- */
@@ -279,6 +304,7 @@ static bool fill_params(const struct kernel *k, const char *setting, void *param
     set_option(k, params, "tile_m", "8"); /* those of them that the kernel has */
     set_option(k, params, "tile_n", "16");
     set_option(k, params, "chunk", "512B");
+    set_option(k, params, "combine_rows", "2");
     snprintf(key, sizeof key, "%s", setting);
     value = strchr(key, '=');
     if (!value)

@@ -40,8 +40,8 @@ struct mutant {
 /* The damaged program, to be read only while *m lives; it must not be given to program_fini(). */
 struct program mutant_program(struct mutant *m);
 
-/* Of a mutation that does not change tasks: whether it changes anything; of others: always true. */
-bool mutant_applies(const struct mutant *m);
+/* Whether the mutation changes anything. */
+bool mutant_applies(struct mutant *m);
 
 /* A shape that mutations are tried at. */
 struct mutant_shape {

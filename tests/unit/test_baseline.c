@@ -9,6 +9,7 @@
 #include "sim/baseline.h"
 #include "sim/gemm_cost.h"
 #include "sim/nccl.h"
+#include "sim/attention_cost.h"
 #include "sim/streams.h"
 
 #define AG COLLECTIVE_ALL_GATHER
@@ -192,6 +193,38 @@ START_TEST(streams_move_each_row_once)
 }
 END_TEST
 
+static double attention_ms(const struct machine *m, struct world w, const struct problem *p, enum baseline which)
+{
+    struct kernel kernel = {.family = &problem_attention, .collective = AG};
+    struct job job = {.world = w, .kernel = &kernel, .problem = p, .machine = m,
+                      .timing = {.mode = TIMING_ISOLATED}};
+
+    ck_assert_int_eq(baseline_run(&job, which, &result), ST_OK);
+    return (double)result.sample_ps[0] / 1e9;
+}
+
+/* Keys and values of all ranks travel once, or, where that costs nothing, attention takes as long as in one call but for
+ * the channels that NCCL keeps and for merging. */
+START_TEST(attention_overlaps_its_pieces)
+{
+    struct world w = {2, 8};
+    struct problem p = {.attention = {.seq = 65536, .batch = 1, .heads = 16, .kv_heads = 16, .head_dim = 128,
+                                      .causal = _i == 1}};
+    struct machine slow = links_only(364e9, 1e15), fast = links_only(1e15, 1e15), real = model_machine_hgx();
+    double shard = 4096.0 * 2 * 16 * 128 * 2, once_ms = 2 * 7 * shard / 364e9 * 1e3;
+    double moves, computes, whole;
+
+    slow.attention.step_128_ps = 1;
+    moves = attention_ms(&slow, w, &p, BASELINE_STREAMS);
+    ck_assert(moves >= once_ms && moves <= 1.15 * once_ms);
+    computes = attention_ms(&fast, w, &p, BASELINE_STREAMS);
+    whole = (double)attention_ps(&fast, &p, w) / 1e9;
+    ck_assert(computes >= whole && computes <= 1.15 * whole);
+    ck_assert_double_lt(attention_ms(&real, w, &p, BASELINE_STREAMS), attention_ms(&real, w, &p, BASELINE_NCCL));
+    ck_assert_ptr_nonnull(strstr(result.model, "attention table"));
+}
+END_TEST
+
 START_TEST(what_cannot_be_timed_says_so)
 {
     struct machine m = model_machine_hgx();
@@ -241,6 +274,7 @@ int main(void)
     tcase_add_test(tc, launch_costs_what_it_should);
     tcase_add_test(tc, every_world_has_a_time);
     tcase_add_loop_test(tc, streams_move_each_row_once, 0, 2);
+    tcase_add_loop_test(tc, attention_overlaps_its_pieces, 0, 2);
     tcase_add_test(tc, what_cannot_be_timed_says_so);
     tcase_add_test(tc, record_names_its_model);
     suite_add_tcase(s, tc);
