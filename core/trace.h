@@ -130,5 +130,6 @@ struct trace_format {
 };
 
 extern const struct trace_format trace_chrome; /* JSON for Perfetto; gzip when the name ends in .gz */
+extern const struct trace_format trace_goal;   /* GOAL text, docs/export.md */
 
 #endif

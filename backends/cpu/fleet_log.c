@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "backends/cpu/fleet.h"
-#include "backends/ops/traffic.h"
+#include "core/traffic.h"
 
 #define PS_PER_NS 1000
 
