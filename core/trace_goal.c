@@ -16,7 +16,7 @@ static struct goal_node *node_at(struct goal *g, uint32_t rank, const struct tra
 
 /* ---- the sink ---- */
 
-static void begin(struct trace *t, uint64_t epochs, const uint32_t crew_workers[PROGRAM_CREWS_MAX])
+static uint64_t begin(struct trace *t, uint64_t epochs, const uint32_t crew_workers[PROGRAM_CREWS_MAX])
 {
     struct goal *g = (struct goal *)t;
 
@@ -25,6 +25,7 @@ static void begin(struct trace *t, uint64_t epochs, const uint32_t crew_workers[
         g->crew_first[i] = g->cpus;
         g->cpus += crew_workers[i];
     }
+    return epochs;
 }
 
 static void task(struct trace *t, const struct trace_task *x)
@@ -84,6 +85,16 @@ static void number_nodes(struct goal *g)
         }
 }
 
+static void goal_free(struct goal *g)
+{
+    free(g->base);
+    free(g->nodes);
+    free(g->edges);
+    free(g->by_flag);
+    free(g->pulls);
+    free(g);
+}
+
 static enum status goal_open(const struct job *job, const char *backend, const char *path, uint64_t limit_bytes,
                              struct trace **out)
 {
@@ -106,9 +117,10 @@ static enum status goal_open(const struct job *job, const char *backend, const c
     assert(g->base && g->nodes);
     number_nodes(g);
     st = trace_file_open(&g->file, path);
-    *out = &g->head;
     if (st < 0)
-        free(g);
+        goal_free(g);
+    else
+        *out = &g->head;
     return st;
 }
 
@@ -138,12 +150,7 @@ static enum status goal_close(struct trace *t, bool keep, struct trace_result *o
     }
     st = trace_file_close(&g->file, keep, path);
     snprintf(out->path, sizeof out->path, "%.*s", (int)sizeof out->path - 1, path);
-    free(g->base);
-    free(g->nodes);
-    free(g->edges);
-    free(g->by_flag);
-    free(g->pulls);
-    free(g);
+    goal_free(g);
     return complete < 0 ? complete : st;
 }
 
