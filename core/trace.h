@@ -62,7 +62,7 @@ struct trace_use {
 struct trace;
 
 struct trace_ops {
-    void (*begin)(struct trace *t, uint64_t epochs, const uint32_t crew_workers[PROGRAM_CREWS_MAX]);
+    uint64_t (*begin)(struct trace *t, uint64_t epochs, const uint32_t crew_workers[PROGRAM_CREWS_MAX]);
     void (*task)(struct trace *t, const struct trace_task *x);
     void (*wait)(struct trace *t, const struct trace_wait *x);
     void (*flight)(struct trace *t, const struct trace_flight *x);
@@ -75,10 +75,12 @@ struct trace {
     const struct trace_ops *ops;
 };
 
-/* `crew_workers`: how many workers each crew of a rank has in this run.  Epochs count from 1. */
-static inline void trace_begin(struct trace *t, uint64_t epochs, const uint32_t crew_workers[PROGRAM_CREWS_MAX])
+/* `crew_workers`: how many workers each crew of a rank has in this run.  Epochs count from 1.  Returns the first
+ * one that there is room for: what happens before need not be told. */
+static inline uint64_t trace_begin(struct trace *t, uint64_t epochs,
+                                   const uint32_t crew_workers[PROGRAM_CREWS_MAX])
 {
-    t->ops->begin(t, epochs, crew_workers);
+    return t->ops->begin(t, epochs, crew_workers);
 }
 
 static inline void trace_task_add(struct trace *t, const struct trace_task *x)
@@ -130,5 +132,6 @@ struct trace_format {
 };
 
 extern const struct trace_format trace_chrome; /* JSON for Perfetto; gzip when the name ends in .gz */
+extern const struct trace_format trace_goal;   /* GOAL text, docs/export.md */
 
 #endif

@@ -141,7 +141,7 @@ uint32_t chrome_series(const struct chrome *c, uint32_t rank)
     return rank / c->rank_stride * series_per_rank(c);
 }
 
-static void begin(struct trace *t, uint64_t epochs, const uint32_t crew_workers[PROGRAM_CREWS_MAX])
+static uint64_t begin(struct trace *t, uint64_t epochs, const uint32_t crew_workers[PROGRAM_CREWS_MAX])
 {
     struct chrome *c = (struct chrome *)t;
     uint64_t limit = c->limit_bytes;
@@ -156,6 +156,7 @@ static void begin(struct trace *t, uint64_t epochs, const uint32_t crew_workers[
         thread += c->folded ? 1 : crew_workers[i];
     }
     trace_bins_init(&c->bins, chrome_ranks_kept(c) * series_per_rank(c));
+    return c->first_epoch;
 }
 
 /* Worker time by crew, of all workers, where only one of them is shown. */

@@ -100,15 +100,6 @@ static void *allocate_aligned(uint64_t bytes, uint64_t align)
     return p ? memset(p, 0, size) : NULL;
 }
 
-#define LOG_BYTES (32u << 20) /* of all threads */
-
-static uint64_t log_limit(const struct fleet *f)
-{
-    uint64_t threads = (uint64_t)f->worker_count + f->rank_count;
-
-    return f->job->trace ? max_u64(LOG_BYTES / sizeof(struct log_entry) / threads, 16) : 0;
-}
-
 static bool rank_create(struct fleet *f, uint32_t index)
 {
     struct rank *r = fleet_rank(f, index);
@@ -116,7 +107,7 @@ static bool rank_create(struct fleet *f, uint32_t index)
 
     r->fleet = f;
     r->index = index;
-    r->fifo.log.limit = log_limit(f);
+    r->fifo.log = f->log;
     r->window = allocate_aligned(program_window_bytes(f->program), WINDOW_ALIGN_BYTES);
     r->flags = allocate_aligned(flags * sizeof *r->flags, sizeof *r->flags);
     if (f->program->world.nodes > 1) {
@@ -147,7 +138,7 @@ static void workers_create(struct fleet *f)
                 w->rank = &f->ranks[rank];
                 w->crew = crew;
                 w->place = i;
-                w->log.limit = log_limit(f);
+                w->log = f->log;
                 w->at.step = NO_STEP;
                 atomic_init(&w->blocked_flag, NO_FLAG);
             }
@@ -169,6 +160,7 @@ bool fleet_create(const struct job *job, struct fleet *f)
     f->active = workers + (job->nodes != NULL); /* other nodes can always still signal */
     for (uint32_t c = 0; c < f->program->crew_count; c++)
         f->crew_threads[c] = (uint32_t)crew_threads(job, c);
+    f->log = fleet_log_plan(f);
 
     f->ranks = allocate_aligned(f->rank_count * sizeof *f->ranks, alignof(struct rank));
     f->workers = calloc(workers + 1, sizeof *f->workers);

@@ -147,6 +147,7 @@ struct fleet {
     uint8_t                 **windows; /* by number in the world; NULL: elsewhere */
     struct memory             memory;
     uint64_t                  started_ns;
+    struct fleet_log          log; /* an empty one, as threads begin with */
 
     _Atomic uint32_t stop;     /* enum stop: the abort word, which every wait looks at */
     _Atomic uint64_t active;   /* running workers and undelivered puts: what can still signal */

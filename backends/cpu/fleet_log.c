@@ -3,12 +3,14 @@
 #include <stdlib.h>
 
 #include "backends/cpu/fleet.h"
-#include "backends/ops/traffic.h"
+#include "core/traffic.h"
 
 #define PS_PER_NS 1000
 
 void fleet_log_add(struct fleet_log *log, const struct log_entry *e)
 {
+    if (e->at.epoch < log->first_epoch)
+        return;
     if (log->count == log->capacity) {
         uint64_t capacity = min_u64(max_u64(2 * log->capacity, 256), log->limit);
         struct log_entry *grown =
@@ -22,6 +24,20 @@ void fleet_log_add(struct fleet_log *log, const struct log_entry *e)
         log->capacity = capacity;
     }
     log->entries[log->count++] = *e;
+}
+
+#define LOG_BYTES (64u << 20) /* of all threads */
+
+struct fleet_log fleet_log_plan(const struct fleet *f)
+{
+    uint64_t threads = (uint64_t)f->worker_count + f->rank_count;
+
+    if (!f->job->trace)
+        return (struct fleet_log){0};
+    return (struct fleet_log){
+        .limit = max_u64(LOG_BYTES / sizeof(struct log_entry) / threads, 16),
+        .first_epoch = trace_begin(f->job->trace, f->epochs, f->crew_threads),
+    };
 }
 
 void fleet_log_fini(struct fleet_log *log)
@@ -180,7 +196,6 @@ void fleet_log_tell(const struct fleet *f)
 
     if (!f->job->trace)
         return;
-    trace_begin(f->job->trace, f->epochs, f->crew_threads);
     collect(f, &signals);
     for (uint64_t i = 0; i < log_count(f); i++) {
         const struct fleet_log *log = log_at(f, i);

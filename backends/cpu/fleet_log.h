@@ -23,10 +23,10 @@ struct log_entry {
     bool               inside;
 };
 
-/* Entries beyond the limit are counted instead. */
+/* Entries beyond the limit are counted instead; epochs before the first one are nobody's concern. */
 struct fleet_log {
     struct log_entry *entries;
-    uint64_t          count, capacity, limit, lost;
+    uint64_t          count, capacity, limit, first_epoch, lost;
 };
 
 /* Nothing where limit is 0. */
@@ -34,6 +34,9 @@ void fleet_log_add(struct fleet_log *log, const struct log_entry *e);
 void fleet_log_fini(struct fleet_log *log);
 
 struct fleet;
+
+/* Announces the run to the sink, and says what each thread's log is to be like; limit 0 without a sink. */
+struct fleet_log fleet_log_plan(const struct fleet *f);
 
 /* Tells the sink all logs of the fleet; its threads have ended. */
 void fleet_log_tell(const struct fleet *f);

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "core/cli/args.h"
+#include "core/cli/choose_point.h"
 #include "core/cli/commands.h"
 #include "core/cli/show.h"
 #include "core/log.h"
 #include "core/option.h"
-#include "core/plan.h"
 
 enum { BACKEND, SET, PROGRAM, POINT, TASKS, DOT };
 
@@ -92,29 +92,13 @@ static int parse(int argc, char **argv, struct request *q)
     return q->file ? -1 : args_error(&a, "which scenario? mkernel %s", usage.line);
 }
 
-static enum status choose_point(const struct request *q, const struct scenario *s,
-                                const struct point **out)
+static enum status choose(const struct request *q, const struct scenario *s, const struct point **out)
 {
-    uint64_t i = q->point_index;
-
-    while (!q->point && i + 1 < s->point_count && point_is_baseline(&s->points[i]))
-        i++;
-    if (i >= s->point_count) {
-        log_error("show: --point %" PRIu64 ": the points of %s are 0..%" PRIu64, i, s->path,
-                  s->point_count - 1);
-        return ST_INPUT;
-    }
-    if (point_is_baseline(&s->points[i])) {
-        log_error("show: point %" PRIu64 " of %s is a baseline and has no program", i, s->path);
-        return ST_INPUT;
-    }
-    if (q->rank >= world_ranks(s->points[i].world)) {
-        log_error("show: --program %" PRIu64 ": the ranks are 0..%" PRIu32, q->rank,
-                  world_ranks(s->points[i].world) - 1);
-        return ST_INPUT;
-    }
-    *out = &s->points[i];
-    return ST_OK;
+    TRY(choose_point("show", s, q->point, q->point_index, out));
+    if (q->rank < world_ranks((*out)->world))
+        return ST_OK;
+    log_error("show: --program %" PRIu64 ": the ranks are 0..%" PRIu32, q->rank, world_ranks((*out)->world) - 1);
+    return ST_INPUT;
 }
 
 static enum status show_point(const struct request *q, const struct scenario *s)
@@ -124,7 +108,7 @@ static enum status show_point(const struct request *q, const struct scenario *s)
     struct complaint    c = {0};
     enum status         st;
 
-    TRY(choose_point(q, s, &p));
+    TRY(choose(q, s, &p));
     st = p->kernel->emit(&p->problem, p->world, p->machine,
                          p->program == PROGRAM_FUSED ? FORM_FUSED : FORM_UNFUSED, p->params, &program,
                          &c);

@@ -18,6 +18,7 @@ const struct command commands[] = {
     {"show", "print what a scenario resolves to, or a rank's program", cmd_show},
     {"list", "print the kernels, backends, machines and scenarios there are", cmd_list},
     {"import", "NCCL's topology into a machine file, nccl-tests' output into results", cmd_import},
+    {"export", "a machine for SimGrid, a run for LogGOPSim", cmd_export},
     {"machine", "write a machine file", cmd_machine},
     {"validate", "replay every measurement and print the models' errors", cmd_validate},
     {"doctor", "check what this build and this host offer", cmd_doctor},

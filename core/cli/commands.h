@@ -21,6 +21,7 @@ int cmd_report(int argc, char **argv, const struct registry *r);
 int cmd_show(int argc, char **argv, const struct registry *r);
 int cmd_list(int argc, char **argv, const struct registry *r);
 int cmd_import(int argc, char **argv, const struct registry *r);
+int cmd_export(int argc, char **argv, const struct registry *r);
 int cmd_machine(int argc, char **argv, const struct registry *r);
 int cmd_validate(int argc, char **argv, const struct registry *r);
 int cmd_doctor(int argc, char **argv, const struct registry *r);

@@ -63,9 +63,11 @@ void run_trace_report(const struct run_plan *plan)
     for (uint64_t i = 0; i < plan->point_count; i++) {
         const struct run_result *r = plan->points[i].result;
 
-        if (!r || !r->trace.path[0])
+        if (!r || !plan->points[i].trace)
             continue;
-        if (r->trace.note[0])
+        if (!r->trace.path[0])
+            log_warn("trace: none of point %" PRIu64 ": backend %s told nothing", i, plan->points[i].backend->name);
+        else if (r->trace.note[0])
             log_warn("trace: %s holds %s (--trace-limit lets it grow)", r->trace.path, r->trace.note);
         else
             log_info("trace: %s", r->trace.path);

@@ -175,7 +175,11 @@ function addVerdict() {
     const all = problems.filter(g => g.kernel === kernel).map(speedup).filter(x => x !== undefined);
     const wins = all.filter(x => x > 1);
     if (all.length === 0) continue;
-    words.push(kernel + ": fused beats NCCL + cuBLAS at " + wins.length + " of " + all.length + " problems (" + range(all) + " its speed)");
+    const streams = problems.filter(g => g.kernel === kernel && g.best.fused && g.best.streams);
+    const behind = streams.filter(g => g.best.streams.median_us < 0.995 * g.best.fused.median_us);
+    words.push(kernel + ": fused beats NCCL + cuBLAS at " + wins.length + " of " + all.length + " problems (" + range(all) + " its speed)" +
+      (behind.length ? ", but trails hand-overlapped streams at " + behind.length + " of " + streams.length +
+        " (" + range(streams.map(g => g.best.streams.median_us / g.best.fused.median_us)) + " their speed)" : ""));
   }
   byId("verdict").textContent = (words.join(". ") || "Nothing to compare: a fused result and one of NCCL are needed") + ".";
   const names = [...new Set(data.runs.map(r => r.scenario || r.file))];
@@ -293,8 +297,18 @@ function addRepeat() {
   });
 }
 
+/* report.html?only=timeline shows that part alone, for pictures. */
+function showOnly(name) {
+  const part = name && byId("h-" + name);
+  if (!part) return;
+  for (const section of document.querySelectorAll("main > section"))
+    section.classList.toggle("away", !section.contains(part));
+  document.querySelector("header").classList.add("away");
+}
+
 addVerdict();
 addRuns();
 addProblems();
 addEvery();
 addRepeat();
+showOnly(new URLSearchParams(location.search).get("only"));

@@ -1,4 +1,4 @@
-#include "backends/ops/traffic.h"
+#include "core/traffic.h"
 
 static uint64_t bytes_of(const struct program *p, const struct operand *o, uint64_t rows, uint64_t cols)
 {

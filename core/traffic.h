@@ -1,6 +1,6 @@
 /* Which bytes a task moves between ranks. */
-#ifndef BACKENDS_OPS_TRAFFIC_H
-#define BACKENDS_OPS_TRAFFIC_H
+#ifndef CORE_TRAFFIC_H
+#define CORE_TRAFFIC_H
 
 #include "core/program.h"
 
