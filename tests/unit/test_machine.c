@@ -177,6 +177,62 @@ START_TEST(machine_holds_worlds_up_to_its_size)
 }
 END_TEST
 
+/* ---- a base, and what differs ---- */
+
+START_TEST(a_base_gives_what_the_file_does_not_hold)
+{
+    struct machine base, m;
+
+    ck_assert_int_eq(machine_load("hgx-h200-cx7", &base), ST_OK);
+    ck_assert_int_eq(parse("base: hgx-h200-cx7\ntitle: half\nnic: {rate: 24GB/s}\n", &m), ST_OK);
+    ck_assert_str_eq(m.name, "m");
+    ck_assert_str_eq(m.title, "half");
+    ck_assert_double_eq(m.nic.rate, 24e9);
+    ck_assert_uint_eq(m.nic.latency_ps, base.nic.latency_ps);
+    ck_assert_uint_eq(m.gemm.step_count, base.gemm.step_count);
+    ck_assert_int_eq(parse("base: hgx-h200-cx7\ngemm: {steps: {1ms: 1us}}\n", &m), ST_OK);
+    ck_assert_uint_eq(m.gemm.step_count, 1);
+    ck_assert_uint_eq(m.gemm.fixed_ps, base.gemm.fixed_ps);
+}
+END_TEST
+
+static const struct {
+    const char *text, *said;
+} bad_bases[] = {
+    {"base: hgx-h200-cx6\n", "m.yaml:1:7: no machine \"hgx-h200-cx6\""},
+    {"base: [a]\n", "m.yaml:1:7: base is no name"},
+    {"base: hgx-h200-cx7\nnic: {rat: 1GB/s}\n", "m.yaml:2:7: unknown key \"nic.rat\""},
+    {"base: scenarios/published/machines/mkernel-cx7.yaml\n", "a base may not have a base"},
+};
+static const int bad_base_count = sizeof bad_bases / sizeof bad_bases[0];
+
+START_TEST(bad_base_is_refused)
+{
+    struct machine m;
+
+    ck_assert_int_eq(parse(bad_bases[_i].text, &m), ST_INPUT);
+    ck_assert_msg(strstr(said, bad_bases[_i].said) != NULL, "%s", said);
+}
+END_TEST
+
+/* Keys of NCCL's models have a page of their own. */
+START_TEST(every_key_is_documented)
+{
+    static char text[1 << 18];
+    FILE *f = fopen("docs/models.md", "r");
+
+    ck_assert_ptr_nonnull(f);
+    ck_assert_uint_gt(fread(text, 1, sizeof text - 1, f), 0);
+    fclose(f);
+    for (const struct option *o = machine_options; o->name; o++) {
+        const char *dot = strchr(o->name, '.');
+
+        ck_assert_msg(!dot || strncmp(o->name, "nccl", 4) == 0 || strstr(text, dot + 1), "docs/models.md lacks %s",
+                      o->name);
+    }
+}
+END_TEST
+
 /* ---- GEMM cost ---- */
 
 START_TEST(step_cost_is_piecewise_linear)
@@ -287,6 +343,9 @@ int main(void)
     tcase_add_test(tc, smallest_machine_is_one_gpu);
     tcase_add_loop_test(tc, bad_machine_is_refused_at_its_place, 0, refusal_count);
     tcase_add_test(tc, machine_holds_worlds_up_to_its_size);
+    tcase_add_test(tc, a_base_gives_what_the_file_does_not_hold);
+    tcase_add_loop_test(tc, bad_base_is_refused, 0, bad_base_count);
+    tcase_add_test(tc, every_key_is_documented);
     tcase_add_test(tc, step_cost_is_piecewise_linear);
     tcase_add_test(tc, step_cost_does_not_overflow);
     tcase_add_loop_test(tc, shipped_table_gives_measured_gemm_times, 0, measured_count);

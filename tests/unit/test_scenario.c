@@ -74,6 +74,28 @@ START_TEST(lists_multiply_in_order)
 }
 END_TEST
 
+START_TEST(a_parameter_may_be_a_table)
+{
+    struct scenario s;
+
+    ck_assert_int_eq(parse("problem:  {kernel: ag_gemm, m: [64, 128], n: 1, k: 1}\n"
+                           "machine:  hgx-h200-cx7\nworld:    {gpus_per_node: 8}\n"
+                           "variants: {fused: {comm_sms: {64: 3, 128: 5}, order: [ring, direct]}}\n", &s), ST_OK);
+    ck_assert_uint_eq(s.point_count, 4);
+    ck_assert_uint_eq(((struct fake_params *)s.points[1].params)->comm_sms, 3);
+    ck_assert_uint_eq(((struct fake_params *)s.points[2].params)->comm_sms, 5);
+    scenario_fini(&s);
+    ck_assert_int_eq(parse("problem:  {kernel: ag_gemm, m: [64, 128], n: 1, k: 1}\n"
+                           "machine:  hgx-h200-cx7\nworld:    {gpus_per_node: 8}\n"
+                           "variants: {fused: {comm_sms: {64: 3}}}\n", &s), ST_INPUT);
+    ck_said("dir/s.yaml:4:30: variants.fused.comm_sms has no row for m 128; expected one for every problem");
+    ck_assert_int_eq(parse("problem:  {kernel: ag_gemm, m: 64, n: 1, k: 1}\n"
+                           "machine:  hgx-h200-cx7\nworld:    {gpus_per_node: 8}\n"
+                           "variants: {fused: {comm_sms: {64: 3000}}}\n", &s), ST_INPUT);
+    ck_said("variants.fused.comm_sms: 3000 is too large");
+}
+END_TEST
+
 START_TEST(point_is_fully_resolved)
 {
     struct scenario s;
@@ -349,7 +371,7 @@ static const struct {
     {P M W "variants: {fused: {comm_sms: []}}\n",
      "variants.fused.comm_sms is an empty list; expected "
      "at least one value"},
-    {P M W "variants: {fused: {comm_sms: {a: 1}}}\n", "comm_sms is a map; expected a single value"},
+    {P M W "variants: {fused: {comm_sms: {a: 1}}}\n", "comm_sms has no row for m 4096"},
     {P M W "variants: {fused: {comm_sms: [[1]]}}\n", "comm_sms is a list; expected a single value"},
     {P M W "variants: {nccl: {chunk: 1MiB}}\n",
      "unknown key \"variants.nccl.chunk\" for a baseline"},
@@ -576,6 +598,7 @@ int main(void)
 
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, lists_multiply_in_order);
+    tcase_add_test(tc, a_parameter_may_be_a_table);
     tcase_add_test(tc, point_is_fully_resolved);
     tcase_add_test(tc, check_and_backend_sections_are_read);
     tcase_add_test(tc, backend_can_be_overridden);
