@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "core/log.h"
 
@@ -63,6 +64,9 @@ enum status mesh_connect(struct endpoint *const *mine, uint32_t count, struct bo
 
 /* ---- barrier ---- */
 
+#define BUSY_POLLS 1000 /* before it is taken for a long wait, with pauses */
+#define PAUSE_NS   100000
+
 struct waiter {
     struct bootstrap *b;
     enum status       status;
@@ -101,9 +105,12 @@ enum status mesh_barrier(struct endpoint *const *mine, uint32_t count, struct bo
         log_error("mesh: no thread to wait with");
         return ST_MEMORY;
     }
-    while (!atomic_load(&w.done) && st >= 0) {
+    for (uint32_t polls = 0; !atomic_load(&w.done) && st >= 0; polls++) {
         st = poll_all(mine, count);
-        sched_yield();
+        if (polls < BUSY_POLLS)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
     }
     pthread_join(thread, NULL);
     return st < 0 ? st : w.status;
