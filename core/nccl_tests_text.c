@@ -75,7 +75,8 @@ static enum status take_row(struct nccl_tests_reader *r, char *const words[], si
     named = count >= 11 ? count - 8 : count >= 7 && count <= 9 ? count - 4 : 0;
     groups = named ? (count - named) / 4 : 0;
     if (named < 3 || named > 5)
-        return nccl_tests_refuse(r, "expected size, count, type, redop, root and twice time, algbw, busbw, #wrong", NULL);
+        return nccl_tests_refuse(r, "expected size, count, type, redop, root and twice time, algbw, busbw, "
+                                    "#wrong", NULL);
     word(row.collective, r->collective);
     TRY(bytes(r, words[0], &row.bytes));
     word(row.type, words[2]);
@@ -128,9 +129,11 @@ static enum status take_comment(struct nccl_tests_reader *r, const char *line)
 
 static size_t split(char *line, char *words[TOKENS_MAX])
 {
+    static const char space[] = " \t\r\n";
     size_t count = 0;
+    char *save, *w = strtok_r(line, space, &save);
 
-    for (char *save, *w = strtok_r(line, " \t\r\n", &save); w && count < TOKENS_MAX; w = strtok_r(NULL, " \t\r\n", &save))
+    for (; w && count < TOKENS_MAX; w = strtok_r(NULL, space, &save))
         words[count++] = w;
     return count;
 }

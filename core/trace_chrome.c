@@ -217,7 +217,9 @@ static void arrow(struct chrome *c, const struct trace_wait *x)
         chrome_at(c, lane->rank, thread_of(c, lane), just_before(end ? x->end_ps : x->from_ps));
         trace_file_text(&c->file, ",\"id\":");
         trace_file_count(&c->file, c->arrows);
-        trace_file_text(&c->file, end ? ",\"bp\":\"e\",\"cat\":\"signal\",\"name\":\"" : ",\"cat\":\"signal\",\"name\":\"");
+        if (end)
+            trace_file_text(&c->file, ",\"bp\":\"e\"");
+        trace_file_text(&c->file, ",\"cat\":\"signal\",\"name\":\"");
         wait_name(c, x);
         trace_file_text(&c->file, "\"}");
     }

@@ -70,7 +70,8 @@ static void put_platform(FILE *f, const struct machine *m, struct world w)
                "<!-- ");
     put_name(f, m->name);
     fprintf(f, ", %" PRIu32 " x %" PRIu32 " GPUs, by mkernel export platform (docs/export.md).\n"
-               "     Latencies are whole paths; %s of a GPU counts as one link.  Switch and network do not limit. -->\n",
+               "     Latencies are whole paths; %s of a GPU counts as one link.\n"
+               "     Switch and network do not limit. -->\n",
             w.nodes, w.gpus_per_node, m->nic.per_gpu == 1 ? "the NIC" : "all NICs");
     fprintf(f, "<platform version=\"4.1\">\n  <zone id=\"cluster\" routing=\"Dijkstra\">\n");
     put_nodes(f, w);

@@ -82,11 +82,15 @@ static void take_op(const char *label, const char *rest, const char *line, uint3
 
     if (sscanf(rest, "calc %" SCNu64 " cpu %u%n", &o.size, &cpu, &end) == 2)
         o.kind = CALC;
-    else if (sscanf(rest, "send %" SCNu64 "b to %u tag %u cpu %u nic %u%n", &o.size, &o.peer, &o.tag, &cpu, &nic, &end) == 5)
+    else if (sscanf(rest, "send %" SCNu64 "b to %u tag %u cpu %u nic %u%n", &o.size, &o.peer, &o.tag, &cpu, &nic,
+                    &end) == 5)
         o.kind = SEND;
-    else if (sscanf(rest, "recv %" SCNu64 "b from %u tag %u cpu %u nic %u%n", &o.size, &o.peer, &o.tag, &cpu, &nic, &end) == 5)
+    else if (sscanf(rest, "recv %" SCNu64 "b from %u tag %u cpu %u nic %u%n", &o.size, &o.peer, &o.tag, &cpu, &nic,
+                    &end) == 5)
         o.kind = RECV;
-    if (end < 0 || rest[end] || cpu > 255 || (o.kind != CALC && (nic > 255 || o.peer >= rank_count || o.peer == rank)))
+    if (end < 0 || rest[end] || cpu > 255)
+        refuse("not an operation", line);
+    if (o.kind != CALC && (nic > 255 || o.peer >= rank_count || o.peer == rank))
         refuse("not an operation", line);
     if (*label_slot(label) != NONE || op_count == OPS_MAX)
         refuse("a label for the second time", line);
@@ -150,8 +154,8 @@ static void match_messages(void)
     for (uint32_t i = 0; i < count; i += 2) {
         const struct op *s = &ops[list[i]], *r = i + 1 < count ? &ops[list[i + 1]] : NULL;
 
-        if (!r || s->kind != SEND || r->kind != RECV || s->peer != r->rank || s->rank != r->peer || s->tag != r->tag ||
-            s->size != r->size) {
+        if (!r || s->kind != SEND || r->kind != RECV || s->peer != r->rank || s->rank != r->peer ||
+            s->tag != r->tag || s->size != r->size) {
             fprintf(stderr, "rank %u tag %u: sent and received do not match\n", s->rank, s->tag);
             exit(EXIT_FAILURE);
         }
