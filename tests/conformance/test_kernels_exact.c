@@ -10,6 +10,7 @@
 #include "kernels/kernels.h"
 
 #include "../moe_like.h"
+#include "../shard.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
@@ -224,8 +225,8 @@ int main(void)
 
     tcase_set_timeout(small, 120);
     tcase_set_timeout(large, 300);
-    tcase_add_loop_test(small, kernel_is_exact, 0, combinations / harness_stride());
-    tcase_add_loop_test(large, large_kernel_is_exact, 0, backend_count() * kernel_count());
+    shard_add_loop_test(small, kernel_is_exact, combinations / harness_stride());
+    shard_add_loop_test(large, large_kernel_is_exact, backend_count() * kernel_count());
     tcase_add_loop_test(table, every_choice_is_tried, 0, kernel_count());
     suite_add_tcase(suite, table);
     suite_add_tcase(suite, small);

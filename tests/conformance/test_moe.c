@@ -11,6 +11,8 @@
 #include "kernels/kernels.h"
 #include "kernels/moe_routing.h"
 
+#include "../shard.h"
+
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 static const struct world worlds[] = {{1, 1}, {1, 4}, {2, 2}, {2, 4}, {3, 2}};
@@ -313,7 +315,7 @@ int main(void)
     int failed, routings = backend_count() * COUNT(seeds) * COUNT(worlds) * COUNT(problems) * COUNT(layers);
 
     tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, routings_are_exact, 0, routings / harness_stride());
+    shard_add_loop_test(tc, routings_are_exact, routings / harness_stride());
     tcase_add_loop_test(tc, overflow_drops_what_it_says, 0, COUNT(worlds) * COUNT(problems) * COUNT(layers));
     tcase_add_loop_test(tc, overflow_is_an_error_otherwise, 0, backend_count());
     tcase_add_loop_test(tc, traffic_between_nodes_is_sparse, 0, 12 * COUNT(layers));

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../mutants/mutant.h"
+#include "../shard.h"
 #include "backends/sim/sim.h"
 #include "core/verify.h"
 #include "kernels/kernels.h"
@@ -259,9 +260,9 @@ int main(void)
         kernel_count++;
     tcase_set_timeout(tc, 600);
     tcase_add_checked_fixture(tc, open_machine, NULL);
-    tcase_add_loop_test(tc, accepted_programs_pass, 0, 2 * kernel_count);
+    shard_add_loop_test(tc, accepted_programs_pass, 2 * kernel_count);
     tcase_add_test(tc, a_seed_repeats_its_failure);
-    tcase_add_loop_test(tc, dropped_waits_and_signals_are_found, 0, 2 * kernel_count);
+    shard_add_loop_test(tc, dropped_waits_and_signals_are_found, 2 * kernel_count);
     suite_add_tcase(s, tc);
     runner = srunner_create(s);
     srunner_run_all(runner, CK_NORMAL);

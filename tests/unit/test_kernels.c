@@ -9,6 +9,7 @@
 #include "kernels/tile_order.h"
 
 #include "../moe_like.h"
+#include "../shard.h"
 
 struct shape_case {
     struct world   world;
@@ -295,8 +296,8 @@ int main(void)
     int failed;
 
     tcase_set_timeout(tc, 120);
-    tcase_add_loop_test(tc, flags_get_their_totals_and_operands_fit, 0, (int)(CASES * SETTINGS));
-    tcase_add_loop_test(tc, orders_are_permutations, 0, (int)CASES);
+    shard_add_loop_test(tc, flags_get_their_totals_and_operands_fit, (int)(CASES * SETTINGS));
+    shard_add_loop_test(tc, orders_are_permutations, (int)CASES);
     tcase_add_test(tc, own_rows_come_first_or_last);
     tcase_add_test(tc, tile_counts_beyond_32_bits_stay_exact);
     suite_add_tcase(s, tc);

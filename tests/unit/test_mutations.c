@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../mutants/mutant.h"
+#include "../shard.h"
 #include "core/verify.h"
 #include "kernels/kernels.h"
 
@@ -165,7 +166,7 @@ int main(void)
     while (kernels[kernel_count])
         kernel_count++;
     tcase_set_timeout(tc, 300);
-    tcase_add_loop_test(tc, every_mutation_is_refused, 0, 2 * kernel_count);
+    shard_add_loop_test(tc, every_mutation_is_refused, 2 * kernel_count);
     suite_add_tcase(s, tc);
     runner = srunner_create(s);
     srunner_run_all(runner, CK_NORMAL);
