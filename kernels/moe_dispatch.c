@@ -27,7 +27,7 @@ enum status moe_dispatch_check(const struct moe_dispatch *g, const struct moe_pa
                                const struct machine *machine, uint64_t flags, struct complaint *c)
 {
     uint64_t stack = g->world.gpus_per_node * g->world.nodes * g->slot_rows;
-    uint64_t rows = g->world.gpus_per_node * g->entries * g->tile_m;
+    uint64_t rows = g->returns ? g->world.gpus_per_node * g->entries * g->tile_m : g->capacity;
     uint64_t workers = params->comm_sms + params->send_sms + 1;
 
     if (workers >= machine->gpu.sms)

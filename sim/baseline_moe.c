@@ -231,8 +231,8 @@ static void describe(const struct contest *c, enum baseline which, struct run_re
         snprintf(pieces, sizeof pieces, "%u piece%s, ", c->pieces, c->pieces > 1 ? "s" : "");
     snprintf(r->choice, sizeof r->choice, "%s%s; %s takes %.2fx", pieces, names[c->way],
              names[MOE_WAYS - 1 - c->way], c->other / c->best);
-    snprintf(r->model, sizeof r->model, "%sGEMM table",
-             which == BASELINE_STREAMS ? "streams model; NCCL send/recv; " : "NCCL send/recv model; ");
+    snprintf(r->model, sizeof r->model, "%s", which == BASELINE_STREAMS
+             ? "streams model; GEMM table; NCCL send/recv" : "NCCL send/recv model; GEMM table");
 }
 
 enum status moe_baseline_run(const struct job *job, enum baseline which, struct run_result *r)

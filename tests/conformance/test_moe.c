@@ -173,15 +173,14 @@ enum fault {
     FAULT_ZERO,      /* the result is all zero */
     FAULT_STALE,     /* tokens are those of the epoch before */
     FAULT_STALE_DOWN, /* one matrix of all experts is */
-    FAULT_PLACE,      /* neighbours store their rows where the other should */
-    FAULT_SOURCE,     /* the first GEMM reads one row off */
+    FAULT_PLACE,      /* neighbours sum the rows that the other should */
+    FAULT_SOURCE,     /* the first GEMM reads its weights one row off */
     FAULT_COUNT,
 };
 
 static struct program sound;
 static enum fault     fault;
 
-/* Of gathering tasks, so that nothing but data is wrong. */
 static void swap_places(uint32_t rank, uint32_t queue, uint64_t index, struct task *t)
 {
     struct task other;
@@ -202,7 +201,7 @@ static void faulty_task(const struct program *p, uint32_t rank, uint32_t queue, 
     if (fault == FAULT_PLACE && t->op == OP_COMBINE_ROWS && c->weighted)
         swap_places(rank, queue, index, t);
     if (fault == FAULT_SOURCE && t->op == OP_GEMM && t->epilogue == EPILOGUE_SWIGLU)
-        t->b.offset += t->b.ld;
+        t->b.offset = t->b.offset > 0 ? t->b.offset - t->b.ld : t->b.ld;
     if (t->op != OP_COMBINE_ROWS || !c->weighted)
         return;
     if (fault == FAULT_MISSING)

@@ -34,6 +34,7 @@ static const char *const settings[] = {
     "reduce=crew", "reduce=crew order=rotate join=false", "order=rank chunk=4KiB", "inter=ring group=1",
     "inter=direct join=false", "split=5 chunk=512B", "split=3 layout=zigzag", "layout=zigzag order=head depth=1",
     "gather_rows=4 chunk=64B depth=3", "gather_rows=5 chunk=1KiB join=false",
+    "gather_rows=5 chunk=1KiB combine_rows=3 ahead=1 join=false",
 };
 
 #define CASES    (sizeof cases / sizeof *cases)
@@ -122,6 +123,10 @@ static void check_task(const struct program *p, uint32_t rank, const struct task
     }
     if (t->op == OP_COPY || t->op == OP_PUT)
         check_operand(p, &t->a, t->m, t->n);
+    if (op_indexes(t->op))
+        check_operand(p, &t->index, t->select.mode == SELECT_ENTRY ? 1 : t->m, program_index_terms(t));
+    if (t->op == OP_COMBINE_ROWS && t->combine.weighted)
+        check_operand(p, &t->combine.weight, t->m, t->combine.terms);
     if (t->op == OP_ATTENTION)
         check_operand(p, &t->attention.q, t->m, t->n);
     if (t->op == OP_ATTENTION && (t->addend_count || t->attention.leaves))
