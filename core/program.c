@@ -297,7 +297,7 @@ uint64_t program_task_count(const struct program *p)
 uint32_t program_target_ranks(const struct program *p, uint32_t rank, uint32_t target,
                               uint32_t *first_out)
 {
-    if (target != RANK_NODE) {
+    if (target != RANK_NODE && target != RANK_EACH) {
         *first_out = target;
         return 1;
     }

@@ -50,8 +50,12 @@ struct flag_group {
  * themselves is nothing. */
 #define RANK_NODE UINT32_MAX
 
+/* Target of a store: the same ranks, by one store to each, never through multicast.  A multicast leaves the sender once but
+ * also enters the sender itself. */
+#define RANK_EACH (UINT32_MAX - 1)
+
 struct operand {
-    uint32_t rank; /* or RANK_NODE, in targets only */
+    uint32_t rank; /* or RANK_NODE or RANK_EACH, in targets only */
     uint32_t buffer;
     uint64_t offset; /* elements from the start of the epoch's copy */
     uint64_t ld;     /* elements from one row to the next */

@@ -42,6 +42,8 @@ static void add_rank(struct text *x, uint32_t self, uint32_t rank)
 {
     if (rank == RANK_NODE)
         add(x, "node ");
+    else if (rank == RANK_EACH)
+        add(x, "each ");
     else if (rank != self)
         add(x, "rank %" PRIu32 " ", rank);
 }

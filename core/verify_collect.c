@@ -245,7 +245,7 @@ static void check_targets(struct verifier *v, struct task_place at, const struct
         const struct operand *o = &t->out[i];
         bool there = t->op == OP_PUT
                          ? o->rank < v->ranks && !world_same_node(v->p->world, o->rank, at.rank)
-                         : o->rank == RANK_NODE || reachable(v, at, o);
+                         : o->rank == RANK_NODE || o->rank == RANK_EACH || reachable(v, at, o);
 
         if (!operand_fits(v, o, t->select.mode == SELECT_ENTRY ? 1 : t->m, t->n))
             fail_task(v, "bounds", at, "a target does not lie inside its buffer");

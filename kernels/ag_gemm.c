@@ -27,7 +27,7 @@ struct ag_params {
     struct gather_params gather;
     uint64_t panels;
     uint64_t tile_m, tile_n, group;
-    uint32_t order, inter;
+    uint32_t order, inter, fan_out;
 };
 
 static const struct option ag_options[] = {
@@ -44,6 +44,8 @@ static const struct option ag_options[] = {
      "owners one by one from the own rank outwards; group by group as they arrive; or 0, 1, 2 ..."},
     {"inter", OPTION_CHOICE, offsetof(struct ag_params, inter), "ring", 0, 0, RAIL_CHOICES,
      "how chunks travel between nodes"},
+    {"fan_out", OPTION_CHOICE, offsetof(struct ag_params, fan_out), "node", 0, 0, "node|each",
+     "within the node by multicast, where the machine has it; or by a store to each rank"},
     GATHER_LAST_OPTIONS("A"),
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL},
 };
@@ -57,6 +59,7 @@ struct ag_gemm {
     uint64_t chunk_rows, chunks_max; /* of one owner */
     uint64_t panels, panel_k;
     uint32_t depth;
+    uint32_t fan_out; /* RANK_NODE, RANK_EACH */
     bool     barrier; /* unfused */
 
     uint32_t a, b, c;                       /* buffers */
@@ -128,7 +131,7 @@ static void copy_task(const struct ag_gemm *g, uint32_t rank, uint64_t i, struct
     t->n = min_u64(g->panel_k, g->problem.k - first_k);
     t->a = rows_of_a(g, rank, row);
     t->a.offset += first_k;
-    task_store_to(t, (struct operand){RANK_NODE, g->a, t->a.offset, t->a.ld});
+    task_store_to(t, (struct operand){g->fan_out, g->a, t->a.offset, t->a.ld});
     task_signal(t, RANK_NODE, ready_flag(g, item.owner, panel, item.chunk), 1);
 }
 
@@ -423,6 +426,7 @@ static enum status ag_emit(const struct problem *problem, struct world world,
     g->world = world;
     g->problem = *problem;
     g->depth = (uint32_t)params->gather.depth;
+    g->fan_out = params->fan_out ? RANK_EACH : RANK_NODE;
     g->barrier = form == FORM_UNFUSED;
     plan_chunks(g, params);
     g->grid = (struct tile_grid){.world = world, .m = problem->m, .n = problem->n,

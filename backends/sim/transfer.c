@@ -28,6 +28,8 @@ static uint32_t flow_count(const struct sim *s, uint32_t rank, const struct oper
 {
     uint32_t peers = s->program->world.gpus_per_node - 1;
 
+    if (target->rank == RANK_EACH)
+        return peers;
     if (target->rank != RANK_NODE)
         return target->rank != rank;
     return s->machine->nvlink.multicast && peers > 0 ? 1 : peers;
@@ -165,7 +167,7 @@ uint32_t transfer_pull(struct sim *s, uint32_t rank, uint32_t from, uint64_t byt
 static bool writes_own_rank(uint32_t rank, const struct task *t)
 {
     for (uint32_t i = 0; i < t->out_count; i++)
-        if ((t->out[i].rank == rank || t->out[i].rank == RANK_NODE) &&
+        if ((t->out[i].rank == rank || t->out[i].rank == RANK_NODE || t->out[i].rank == RANK_EACH) &&
             !transfer_is_void(t, &t->out[i], rank))
             return true;
     return false;

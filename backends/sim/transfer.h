@@ -3,7 +3,7 @@
  * One CTA's rate bounds all flows of a copy together; a GEMM's stores come from shared memory and
  * are not bound by it (to store a tile of 64 KiB to a peer and signal it takes 1.5 us more than
  * locally, as measured on two H200: the latencies and the link's own rate account for that).  A
- * target RANK_NODE is one multicast flow where the machine's switch replicates stores, else a flow
+ * target RANK_NODE is one multicast flow where the machine's switch replicates stores, else, like RANK_EACH, a flow
  * for each peer; the rank's own copy is no flow. */
 #ifndef BACKENDS_SIM_TRANSFER_H
 #define BACKENDS_SIM_TRANSFER_H

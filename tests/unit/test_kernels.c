@@ -92,7 +92,7 @@ static void check_operand(const struct program *p, const struct operand *o, uint
     if (rows == 0 || cols == 0)
         return;
     ck_assert_uint_lt(o->buffer, p->buffer_count);
-    ck_assert(o->rank == RANK_NODE || o->rank < world_ranks(p->world));
+    ck_assert(o->rank == RANK_NODE || o->rank == RANK_EACH || o->rank < world_ranks(p->world));
     ck_assert_uint_le(o->offset + (rows - 1) * o->ld + cols, buffer_elements(b));
 }
 

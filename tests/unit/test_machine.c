@@ -202,7 +202,7 @@ static const struct {
     {"base: hgx-h200-cx6\n", "m.yaml:1:7: no machine \"hgx-h200-cx6\""},
     {"base: [a]\n", "m.yaml:1:7: base is no name"},
     {"base: hgx-h200-cx7\nnic: {rat: 1GB/s}\n", "m.yaml:2:7: unknown key \"nic.rat\""},
-    {"base: scenarios/published/machines/mkernel-cx7.yaml\n", "a base may not have a base"},
+    {"base: scenarios/published/machines/published-cx7.yaml\n", "a base may not have a base"},
 };
 static const int bad_base_count = sizeof bad_bases / sizeof bad_bases[0];
 

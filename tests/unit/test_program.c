@@ -143,6 +143,7 @@ START_TEST(targets_name_a_rank_or_a_node)
 
     ck_assert_uint_eq(program_target_ranks(&p, 4, 1, &first), 1);
     ck_assert_uint_eq(first, 1);
+    ck_assert_uint_eq(program_target_ranks(&p, 4, RANK_EACH, &first), 3);
     ck_assert_uint_eq(program_target_ranks(&p, 4, RANK_NODE, &first), 3);
     ck_assert_uint_eq(first, 3);
 }
