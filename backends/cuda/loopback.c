@@ -1,12 +1,36 @@
 #include "backends/cuda/loopback.h"
 
 #include <cuda.h>
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BOUNCE_BYTES (4u << 20)
 
-static CUresult (*stream_write)(CUstream stream, CUdeviceptr address, cuuint64_t value,
-                                unsigned flags);
+struct flight {
+    struct put put;
+    net_slot slot;
+    uint64_t ticket;
+};
+
+struct loopback {
+    cudaStream_t stream;
+    uint8_t *bounce;     /* pinned */
+    uint64_t *completed; /* pinned: the last ticket whose bytes have arrived; they count from 1, in order */
+    uint64_t issued;
+    struct flight *flights; /* a ring of `depth` */
+    uint64_t first, end;
+    net_slot *bare; /* puts without bytes, whose flags are raised */
+    uint32_t bare_count;
+};
+
+/* One process has all of it. */
+struct loopback_address {
+    uint8_t *window;
+    uint64_t *flags;
+};
+
+static CUresult (*stream_write)(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags);
 
 /* The driver is reached through the runtime: there is nothing more to link with. */
 static cudaError_t find_stream_write(void)
@@ -22,10 +46,29 @@ static cudaError_t find_stream_write(void)
     return error;
 }
 
-cudaError_t loopback_open(struct loopback *l)
+static enum status tell(struct endpoint *e, cudaError_t error)
 {
+    return error == cudaSuccess ? ST_OK
+                                : endpoint_fail(e, ST_IO, NO_PEER, "%s", cudaGetErrorString(error));
+}
+
+/* ---- open and close ---- */
+
+static enum status loopback_available(char *why, size_t why_bytes)
+{
+    (void)why, (void)why_bytes;
+    return ST_OK;
+}
+
+static enum status loopback_open(struct endpoint *e)
+{
+    struct loopback *l = e->state;
     cudaError_t error = find_stream_write();
 
+    l->flights = calloc(e->config.depth, sizeof *l->flights);
+    l->bare = calloc(e->config.depth, sizeof *l->bare);
+    if (!l->flights || !l->bare)
+        return endpoint_fail(e, ST_MEMORY, NO_PEER, "no memory for %u puts", e->config.depth);
     if (error == cudaSuccess)
         error = cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking);
     if (error == cudaSuccess)
@@ -34,20 +77,49 @@ cudaError_t loopback_open(struct loopback *l)
         error = cudaHostAlloc((void **)&l->completed, sizeof *l->completed, cudaHostAllocPortable);
     if (error == cudaSuccess)
         *l->completed = 0;
-    return error;
+    return tell(e, error);
 }
 
-void loopback_close(struct loopback *l)
+static void loopback_close(struct endpoint *e)
 {
+    struct loopback *l = e->state;
+
     if (l->stream)
         cudaStreamDestroy(l->stream);
     cudaFreeHost(l->bounce);
     cudaFreeHost(l->completed);
-    memset(l, 0, sizeof *l);
+    free(l->flights);
+    free(l->bare);
 }
 
-cudaError_t loopback_put(struct loopback *l, void *to, const void *from, uint64_t bytes,
-                         uint64_t *ticket_out)
+static enum status loopback_address(struct endpoint *e, uint32_t peer,
+                                    uint8_t own[ADDRESS_TRANSPORT_BYTES])
+{
+    struct loopback_address a = {e->config.window.base, e->config.flags.base};
+
+    (void)peer;
+    memcpy(own, &a, sizeof a);
+    return ST_OK;
+}
+
+static enum status loopback_connect(struct endpoint *e, uint32_t peer,
+                                    const uint8_t own[ADDRESS_TRANSPORT_BYTES])
+{
+    (void)e, (void)peer, (void)own; /* it stands in the peer's address */
+    return ST_OK;
+}
+
+static struct loopback_address address_of(const struct endpoint *e, uint32_t peer)
+{
+    struct loopback_address a;
+
+    memcpy(&a, e->peers[peer].address.own, sizeof a);
+    return a;
+}
+
+/* ---- puts ---- */
+
+static cudaError_t copy(struct loopback *l, void *to, const void *from, uint64_t bytes)
 {
     cudaError_t error = cudaSuccess;
 
@@ -62,14 +134,74 @@ cudaError_t loopback_put(struct loopback *l, void *to, const void *from, uint64_
     }
     if (error != cudaSuccess)
         return error;
-    *ticket_out = ++l->issued;
-    return stream_write((CUstream)l->stream, (CUdeviceptr)(uintptr_t)l->completed, l->issued,
+    return stream_write((CUstream)l->stream, (CUdeviceptr)(uintptr_t)l->completed, ++l->issued,
                         CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS
                ? cudaSuccess
                : cudaErrorUnknown;
 }
 
-uint64_t loopback_completed(const struct loopback *l)
+static void raise(const struct endpoint *e, const struct put *p)
 {
-    return __atomic_load_n(l->completed, __ATOMIC_ACQUIRE);
+    __atomic_store_n(&address_of(e, p->peer).flags[p->flag], p->value, __ATOMIC_RELEASE);
 }
+
+static enum status start(struct endpoint *e, const struct put *p, net_slot slot)
+{
+    struct loopback *l = e->state;
+
+    if (p->bytes == 0) {
+        raise(e, p);
+        l->bare[l->bare_count++] = slot;
+        return ST_OK;
+    }
+    TRY(tell(e, copy(l, address_of(e, p->peer).window + p->to,
+                     (uint8_t *)e->config.window.base + p->from, p->bytes)));
+    l->flights[l->end++ % e->config.depth] =
+        (struct flight){.put = *p, .slot = slot, .ticket = l->issued};
+    return ST_OK;
+}
+
+static enum status loopback_put(struct endpoint *e, const struct put *puts, const net_slot *slots,
+                                uint32_t count, uint32_t *started)
+{
+    for (*started = 0; *started < count; ++*started)
+        TRY(start(e, &puts[*started], slots[*started]));
+    return ST_OK;
+}
+
+static enum status loopback_poll(struct endpoint *e, uint32_t max)
+{
+    struct loopback *l = e->state;
+    uint64_t completed = __atomic_load_n(l->completed, __ATOMIC_ACQUIRE);
+    uint32_t done = 0;
+
+    for (; done < max && l->bare_count > 0; done++)
+        endpoint_complete(e, l->bare[--l->bare_count]);
+    for (; done < max && l->first < l->end; done++, l->first++) {
+        const struct flight *f = &l->flights[l->first % e->config.depth];
+
+        if (f->ticket > completed)
+            break;
+        raise(e, &f->put);
+        endpoint_complete(e, f->slot);
+    }
+    return ST_OK;
+}
+
+static const struct option no_options[] = {{0}};
+
+const struct transport cuda_loopback_transport = {
+    .name = "copy engines",
+    .title = "GPUs of one process",
+    .options = no_options,
+    .state_size = sizeof(struct loopback),
+    .in_process = true,
+    .gpu = true,
+    .available = loopback_available,
+    .open = loopback_open,
+    .address = loopback_address,
+    .connect = loopback_connect,
+    .put = loopback_put,
+    .poll = loopback_poll,
+    .close = loopback_close,
+};

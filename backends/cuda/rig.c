@@ -80,9 +80,9 @@ static struct gpu_worker worker_of(const struct rig *r, const struct rig_rank *r
         .queue_count = p->crews[crew].queue_count,
         .flags = (uintptr_t)rank->flags,
         .fifo = {.head = (uintptr_t)(rank->counters + p->queue_count),
-                 .tail = (uintptr_t)rank->proxy.tail,
-                 .slots = (uintptr_t)rank->proxy.slots,
-                 .capacity = rank->proxy.capacity},
+                 .tail = (uintptr_t)rank->fifo.tail,
+                 .slots = (uintptr_t)rank->fifo.slots,
+                 .capacity = rank->fifo.capacity},
     };
 
     for (uint32_t i = 0; i < w.queue_count; i++) {
@@ -144,7 +144,7 @@ static enum status create_rank(struct rig *r, uint32_t index)
     TRY(create_flags(r, rank));
     count_pops(r, rank);
     if (r->program->world.nodes > 1)
-        TRY_CUDA(r, proxy_open(&rank->proxy, r->options->fifo));
+        TRY_CUDA(r, put_fifo_open(&rank->fifo, r->options->fifo));
     return ST_OK;
 }
 
@@ -275,30 +275,6 @@ static enum status lower_for_ranks(struct rig *r)
     return st < 0 ? rig_fail(r, st, "%s", r->lowered.why) : st;
 }
 
-/* ---- proxies ---- */
-
-static enum status start_proxies(struct rig *r)
-{
-    if (r->program->world.nodes == 1)
-        return ST_OK;
-    r->proxy_ranks = calloc(r->rank_count, sizeof *r->proxy_ranks);
-    if (!r->proxy_ranks)
-        return rig_fail(r, ST_MEMORY, "cuda: no memory for the proxies");
-    for (uint32_t i = 0; i < r->rank_count; i++)
-        r->proxy_ranks[i] = (struct proxy_rank){r->ranks[i].window, r->ranks[i].put_flags};
-    for (uint32_t i = 0; i < r->rank_count; i++) {
-        struct proxy *p = &r->ranks[i].proxy;
-
-        p->program = r->program;
-        p->ranks = r->proxy_ranks;
-        p->rank = i;
-        p->puts = r->lowered.puts[i].items;
-        if (!proxy_start(p))
-            return rig_fail(r, ST_ENVIRONMENT, "cuda: the system refused to start a proxy thread");
-    }
-    return ST_OK;
-}
-
 /* ---- create, destroy ---- */
 
 enum status rig_create(const struct job *job, struct rig *r)
@@ -324,15 +300,16 @@ enum status rig_create(const struct job *job, struct rig *r)
         TRY(upload_flags(r, &r->ranks[i]));
     TRY(upload_program(r));
     TRY(rig_poison(r));
-    return start_proxies(r);
+    return rig_start_proxies(r);
 }
 
 void rig_destroy(struct rig *r)
 {
+    rig_stop_proxies(r, true, &(struct proxy_result){0});
+    rig_close_endpoints(r);
     for (uint32_t i = 0; r->ranks && i < r->rank_count; i++) {
         struct rig_rank *rank = &r->ranks[i];
 
-        proxy_close(&rank->proxy);
         cudaFree(rank->window);
         cudaFree(rank->flags);
         cudaFree(rank->counters);
@@ -342,7 +319,6 @@ void rig_destroy(struct rig *r)
     lowered_free(&r->lowered);
     rig_close_devices(r);
     cudaFreeHost(r->gate);
-    free(r->proxy_ranks);
     free(r->mirror);
     free(r->ranks);
     memset(r, 0, sizeof *r);

@@ -6,6 +6,7 @@
  *   device_open .. close      rig_devices.c   what CUDA offers here
  *   rig_create, destroy       rig.c           windows, flags, proxies, the lowered program
  *   rig_begin, rig_end        rig_io.c        inputs, checks, poison
+ *   rig_start_proxies         rig_net.c       puts between nodes
  *   rig_check_routes          rig_routes.c    what was dropped
  *   rig_wait                  rig_watch.c     until all devices are done, or nothing moves any more
  */
@@ -18,7 +19,7 @@
 
 #include "backends/cuda/gpu.h"
 #include "backends/cuda/lower.h"
-#include "backends/cuda/proxy.h"
+#include "backends/cuda/put_fifo.h"
 #include "core/backend.h"
 #include "core/check.h"
 
@@ -58,7 +59,9 @@ struct rig_rank {
     uint64_t *counters;     /* device: a pop counter per queue, the FIFO's head, rows dropped */
     uint64_t dropped;       /* the last of these, as last seen */
     uint64_t pops_per_epoch[PROGRAM_QUEUES_MAX];
-    struct proxy proxy;
+    struct put_fifo fifo; /* these three: where there is a second node */
+    struct endpoint *endpoint;
+    struct proxy *proxy;
 };
 
 struct rig {
@@ -70,7 +73,6 @@ struct rig {
     struct rig_rank *ranks;
     uint32_t crew_workers[PROGRAM_CREWS_MAX]; /* per rank, scaled to the device */
     struct lowered lowered;
-    struct proxy_rank *proxy_ranks;
     uint8_t *mirror; /* a rank's window on the host, outputs only */
     uint32_t *gate;  /* pinned */
     uint32_t gates;
@@ -121,6 +123,14 @@ enum status rig_begin(struct rig *r, uint64_t epoch, bool noise);
 /* Compares outputs and poisons them: all that the job wants data of, else a sample of blocks. */
 enum status rig_end(struct rig *r, uint64_t epoch);
 enum status rig_poison(struct rig *r);
+
+/* ---- rig_net.c ---- */
+
+enum status rig_start_proxies(struct rig *r); /* nothing where there is one node */
+enum status rig_check_proxies(struct rig *r);
+/* What was pushed is still delivered, unless `now`; adds to *sum.  Safe twice. */
+void rig_stop_proxies(struct rig *r, bool now, struct proxy_result *sum);
+void rig_close_endpoints(struct rig *r); /* and FIFOs */
 
 /* ---- rig_run.c ---- */
 

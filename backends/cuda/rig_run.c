@@ -164,8 +164,8 @@ static void fill(const struct rig *r, struct run_result *result)
     result->tasks = r->lowered.tasks.count * r->epoch;
     result->puts = r->lowered.put_count * r->epoch;
     for (uint32_t i = 0; i < r->rank_count; i++) {
-        result->put_bytes += __atomic_load_n(&r->ranks[i].proxy.bytes, __ATOMIC_RELAXED);
-        result->put_control_bytes += __atomic_load_n(&r->ranks[i].proxy.control_bytes, __ATOMIC_RELAXED);
+        result->put_bytes += __atomic_load_n(&r->ranks[i].fifo.bytes, __ATOMIC_RELAXED);
+        result->put_control_bytes += __atomic_load_n(&r->ranks[i].fifo.control_bytes, __ATOMIC_RELAXED);
         result->rows_dropped += r->ranks[i].dropped;
     }
     result->elements_checked = r->check.checked;
@@ -178,6 +178,7 @@ enum status rig_run(struct rig *r, struct run_result *result)
 {
     enum status st = run_all(r, result);
 
+    rig_stop_proxies(r, st < 0, &result->proxy);
     fill(r, result);
     if (st < 0 || r->check.wrong == 0)
         return st;

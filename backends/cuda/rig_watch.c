@@ -53,7 +53,7 @@ static enum status add_flags(struct rig *r, struct rig_rank *rank, struct gpu_fl
         *sum += room[i].counter;
     for (uint32_t q = 0; q < r->program->queue_count; q++)
         *sum += counters[q];
-    *sum += __atomic_load_n(&rank->proxy.delivered, __ATOMIC_RELAXED);
+    *sum += rank->proxy ? proxy_completed(rank->proxy) : 0;
     return ST_OK;
 }
 
@@ -81,14 +81,6 @@ static enum status stop(struct rig *r)
     return ST_OK;
 }
 
-static enum status check_proxies(struct rig *r)
-{
-    for (uint32_t i = 0; i < r->rank_count; i++)
-        if (__atomic_load_n(&r->ranks[i].proxy.failed, __ATOMIC_RELAXED))
-            return rig_fail(r, ST_ENVIRONMENT, "cuda: the transport of rank %" PRIu32 " failed", i);
-    return ST_OK;
-}
-
 enum status rig_wait(struct rig *r)
 {
     uint64_t start_ns = rig_now_ns(), look_ns = start_ns, moved_ns = start_ns, sum,
@@ -113,9 +105,9 @@ enum status rig_wait(struct rig *r)
         if (sum != last)
             moved_ns = look_ns;
         last = sum;
-        if (check_proxies(r) < 0) {
+        if (rig_check_proxies(r) < 0) {
             TRY(stop(r));
-            return check_proxies(r);
+            return rig_check_proxies(r);
         }
         if (look_ns - moved_ns > r->options->timeout_ps / 1000) {
             TRY(stop(r));

@@ -25,6 +25,7 @@ struct session {
     struct run_plan           plan;
     struct compare            compare;
     struct result_file        file;
+    struct node_link          link; /* of several processes: which this is */
     enum status               status; /* the worst so far */
 };
 
@@ -118,7 +119,9 @@ static enum status prepare(struct session *s, const char *path, const struct reg
     if (s->scenario.check.wanted)
         TRY(check_available(s->scenario.check.backend));
     TRY(run_nodes_check(&s->scenario, q->nodes));
-    return run_plan_create(&s->scenario, q->memory_bytes, &s->plan);
+        if (several_nodes(s))
+        s->link = (struct node_link){.node = q->nodes->node, .count = q->nodes->count};
+    return run_plan_create(&s->scenario, q->memory_bytes, several_nodes(s) ? &s->link : NULL, &s->plan);
 }
 
 /* Planning walks programs that can be huge: it has the time-out of a run, too. */
@@ -147,6 +150,7 @@ static enum status prepare_on_all(struct session *s, const char *path, const str
 
     if (!several_nodes(s))
         return prepare_in_time(s, path, registry);
+    n->timeout_ns = s->request->timeout_ps / 1000 + NODES_EXTRA_NS;
     TRY(nodes_agree(n, speaks(s) ? prepare_in_time(s, path, registry) : ST_OK));
     if (!speaks(s)) {
         snprintf(prefix, sizeof prefix, "node %" PRIu32 " on %s: ", n->node, n->hosts[n->node]);
@@ -191,6 +195,7 @@ static bool prove(struct session *s)
         return prove_here(s);
     if (speaks(s))
         prove_here(s);
+    s->request->nodes->timeout_ns = s->request->timeout_ps / 1000 * (s->plan.proof_count + 1) + NODES_EXTRA_NS;
     note(s, nodes_agree(s->request->nodes, s->status));
     return s->status >= 0;
 }

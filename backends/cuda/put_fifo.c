@@ -1,0 +1,91 @@
+#include "backends/cuda/put_fifo.h"
+
+#include <assert.h>
+#include <string.h>
+
+cudaError_t put_fifo_open(struct put_fifo *f, uint64_t capacity)
+{
+    cudaError_t error =
+        cudaHostAlloc((void **)&f->slots, capacity * sizeof *f->slots, cudaHostAllocPortable);
+
+    f->capacity = capacity;
+    if (error == cudaSuccess)
+        error = cudaHostAlloc((void **)&f->tail, sizeof *f->tail, cudaHostAllocPortable);
+    if (error != cudaSuccess)
+        return error;
+    memset(f->slots, 0, capacity * sizeof *f->slots);
+    *f->tail = 0;
+    return cudaSuccess;
+}
+
+void put_fifo_close(struct put_fifo *f)
+{
+    cudaFreeHost(f->slots);
+    cudaFreeHost(f->tail);
+    memset(f, 0, sizeof *f);
+}
+
+/* ---- the proxy's end ---- */
+
+static uint64_t offset_of(const struct program *p, const struct operand *o, uint64_t epoch)
+{
+    return program_buffer_offset(p, o->buffer, epoch) +
+           o->offset * dtype_bytes(p->buffers[o->buffer].dtype);
+}
+
+static const struct signal *remote_signal(const struct put_fifo *f, const struct task *t)
+{
+    for (uint32_t i = 0; i < t->signal_count; i++)
+        if (t->signals[i].rank != f->rank)
+            return &t->signals[i];
+    return NULL;
+}
+
+/* This put raises the flag, once an epoch, and nobody else does: it knows the value. */
+static void fill_put(struct put_fifo *f, uint32_t number, uint64_t epoch, uint64_t rows, struct put *out)
+{
+    const struct task *t = &f->puts[number];
+    const struct buffer *b = &f->program->buffers[t->a.buffer];
+    const struct signal *s = remote_signal(f, t);
+
+    assert(s);
+    *out = (struct put){
+        .peer = s->rank,
+        .flag = s->flag,
+        .value = (epoch - 1) * program_flag_total(f->program, s->rank, s->flag) + s->add,
+        .bytes = rows * t->n * dtype_bytes(b->dtype),
+        .id = number,
+    };
+    if (out->bytes == 0)
+        return;
+    out->from = offset_of(f->program, &t->a, epoch);
+    out->to = offset_of(f->program, &t->out[0], epoch);
+    __atomic_fetch_add(buffer_is_control(b) ? &f->control_bytes : &f->bytes, out->bytes, __ATOMIC_RELAXED);
+}
+
+static bool take(void *owner, struct put *out)
+{
+    struct put_fifo *f = owner;
+    struct gpu_command *slot = &f->slots[f->taken % f->capacity];
+    uint64_t word = __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE), rows;
+
+    if (word == 0)
+        return false;
+    rows = slot->rows;
+    __atomic_store_n(&slot->word, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(f->tail, ++f->taken, __ATOMIC_RELEASE);
+    fill_put(f, (uint32_t)word - 1, word >> 32, rows, out);
+    return true;
+}
+
+static void complete(void *owner, uint64_t id)
+{
+    struct put_fifo *f = owner;
+    const struct task *t = &f->puts[id];
+
+    for (uint32_t i = 0; i < t->signal_count; i++)
+        if (t->signals[i].rank == f->rank)
+            __atomic_fetch_add(&f->put_flags[t->signals[i].flag], t->signals[i].add, __ATOMIC_RELEASE);
+}
+
+const struct proxy_source put_fifo_source = {.take = take, .complete = complete};
