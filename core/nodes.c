@@ -11,7 +11,7 @@
 #include "core/run.h"
 
 #define POLL_MS          1
-#define TIMEOUT_FIRST_NS 60000000000u /* to meet at the beginning */
+#define TIMEOUT_FIRST_NS 60000000000u /* to exchange names */
 
 /* ---- who started us ---- */
 

@@ -63,6 +63,8 @@ struct start nodes_start(void);
 enum status nodes_open(struct nodes *n, const struct launcher *launcher);
 void        nodes_close(struct nodes *n); /* collective; safe on a zeroed one */
 
+#define NODES_EXTRA_NS 60000000000u /* that a node may be later than the time-out of what it does */
+
 /* Collective: node i's bytes end up at all[i * bytes].  ST_IO, ST_HANG (logged, with the node's name),
  * ST_INTERRUPTED. */
 enum status nodes_gather(struct nodes *n, const void *mine, size_t bytes, void *all);

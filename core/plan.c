@@ -43,6 +43,7 @@ struct job run_unit_job(const struct run_unit *u, const struct program *p)
         .options = u->options,
         .seed = u->point->seed,
         .data = u->data,
+        .nodes = u->nodes,
     };
 }
 
@@ -108,7 +109,7 @@ static bool is_checked(const struct run_plan *plan, const struct point *p)
     return false;
 }
 
-static void plan_checks(const struct scenario *s, struct run_plan *plan)
+static void plan_checks(const struct scenario *s, const struct node_link *nodes, struct run_plan *plan)
 {
     for (uint64_t i = 0; s->check.wanted && i < s->point_count; i++) {
         const struct point *p = &s->points[i];
@@ -122,11 +123,12 @@ static void plan_checks(const struct scenario *s, struct run_plan *plan)
             .options = s->check_options,
             .timing = {.mode = TIMING_PIPELINED, .iterations = s->check.epochs},
             .data = true,
+            .nodes = nodes,
         };
     }
 }
 
-static void plan_points(const struct scenario *s, struct run_plan *plan)
+static void plan_points(const struct scenario *s, const struct node_link *nodes, struct run_plan *plan)
 {
     for (uint64_t i = 0; i < s->point_count; i++) {
         const struct point *p = &s->points[i];
@@ -137,6 +139,7 @@ static void plan_points(const struct scenario *s, struct run_plan *plan)
             .backend = s->backend,
             .options = s->backend_options,
             .timing = p->timing,
+            .nodes = nodes,
         };
     }
 }
@@ -203,7 +206,8 @@ void run_unit_verified(const struct run_unit *u, char *out, size_t out_bytes)
         snprintf(out, out_bytes, "%s", u->proof->result->status >= 0 ? "yes" : "refused");
 }
 
-enum status run_plan_create(const struct scenario *s, uint64_t memory_bytes, struct run_plan *out)
+enum status run_plan_create(const struct scenario *s, uint64_t memory_bytes, const struct node_link *nodes,
+                            struct run_plan *out)
 {
     struct run_plan plan = {.scenario = s};
     enum status     st = ST_OK;
@@ -212,8 +216,8 @@ enum status run_plan_create(const struct scenario *s, uint64_t memory_bytes, str
     plan.checks = calloc(s->point_count + 1, sizeof *plan.checks);
     plan.points = calloc(s->point_count + 1, sizeof *plan.points);
     assert(plan.proofs && plan.checks && plan.points);
-    plan_checks(s, &plan);
-    plan_points(s, &plan);
+    plan_checks(s, nodes, &plan);
+    plan_points(s, nodes, &plan);
     for (uint64_t i = 0; st >= 0 && i < plan.point_count; i++)
         st = run_unit_plan(s, &plan.points[i], memory_bytes);
     for (uint64_t i = 0; st >= 0 && i < plan.check_count; i++)

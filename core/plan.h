@@ -28,6 +28,7 @@ struct run_unit {
     const void           *options; /* of the backend */
     struct timing         timing;
     bool                  data;
+    const struct node_link *nodes; /* NULL: all of it runs in one process */
     uint64_t              tasks;        /* of the program, one epoch, all ranks */
     uint64_t              memory_bytes; /* estimate */
     const struct trace_request *trace;  /* NULL: none */
@@ -43,9 +44,11 @@ struct run_plan {
     uint64_t               proof_count, check_count, point_count;
 };
 
-/* Emits every program once, so that a kernel's refusal (ST_INPUT) and a lack of memory (ST_MEMORY) are
+/* `nodes`: this process is one of several, else NULL; kept by the plan.
+ * Emits every program once, so that a kernel's refusal (ST_INPUT) and a lack of memory (ST_MEMORY) are
  * known, and logged, before anything runs. */
-enum status run_plan_create(const struct scenario *s, uint64_t memory_bytes, struct run_plan *out);
+enum status run_plan_create(const struct scenario *s, uint64_t memory_bytes, const struct node_link *nodes,
+                            struct run_plan *out);
 void        run_plan_destroy(struct run_plan *plan); /* safe on a zeroed plan */
 
 /* Emits the unit's program.  ST_INPUT: *c says why not. */

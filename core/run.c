@@ -64,7 +64,8 @@ void run_unit_execute(const struct run_unit *u, const struct node_link *nodes, s
     struct program      program = {0};
     struct job          job = run_unit_job(u, NULL);
 
-    job.nodes = nodes;
+    if (nodes)
+        job.nodes = nodes;
     if (point_is_baseline(p)) {
         r->status = u->backend->baseline(
             &job, p->program == PROGRAM_NCCL ? BASELINE_NCCL : BASELINE_STREAMS, r);

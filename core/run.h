@@ -21,7 +21,7 @@ struct run_config {
  * that were running or waiting then have no result, but one of them says on stderr where it stood. */
 enum status run_units(struct run_unit *units, uint64_t count, const struct run_config *config);
 
-/* Runs one, here and now: what children do.  `nodes` is NULL, or this process is one of several. */
+/* Runs one, here and now: what children do.  `nodes`: with a way to the others; NULL: the unit's own. */
 void run_unit_execute(const struct run_unit *u, const struct node_link *nodes, struct run_result *r);
 
 /* Of two statuses, the one the process exits with: interrupted before wrong before hang before bad input

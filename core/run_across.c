@@ -13,7 +13,6 @@
 
 #define POLL_MS         1
 #define FAILED_GRACE_NS 3000000000u /* that a child has to end by itself once another node's has failed */
-#define GATHER_EXTRA_NS 30000000000u /* that a node may be later than a run's time-out */
 
 /* ---- one node's part ---- */
 
@@ -155,7 +154,7 @@ enum status run_units_across(struct nodes *n, struct run_unit *units, uint64_t c
 {
     enum status st = ST_OK;
 
-    n->timeout_ns = config->timeout_ns + GATHER_EXTRA_NS;
+    n->timeout_ns = config->timeout_ns + NODES_EXTRA_NS;
     for (uint64_t i = 0; i < count && st >= 0; i++) {
         if (!run_unit_skipped(&units[i]))
             st = run_one(n, &units[i], config);

@@ -9,6 +9,8 @@
 #include "backends/net/bootstrap_relay.h"
 #include "backends/net/mesh.h"
 
+#define SETUP_TIMEOUTS 3 /* that the others may take to come to the beginning */
+
 static bool several_nodes(const struct fleet *f)
 {
     return f->program->world.nodes > 1;
@@ -237,7 +239,7 @@ enum status fleet_net_open(struct fleet *f)
     if (!several_nodes(f))
         return ST_OK;
     TRY(join_nodes(f));
-    f->meet_by_ns = clock_now_ns() + f->options->timeout_ps / 1000 * TIMEOUT_SCALE;
+    f->meet_by_ns = clock_now_ns() + f->options->timeout_ps / 1000 * SETUP_TIMEOUTS * TIMEOUT_SCALE;
     TRY(choose_transport(f, &t));
     f->endpoints = calloc(f->rank_count, sizeof *f->endpoints);
     if (!f->endpoints || !find_arrivals(f)) {

@@ -170,7 +170,7 @@ static void note_started(struct endpoint *e, const struct put *p, net_slot slot)
 
     e->slots[slot] = (struct pending_put){.id = p->id, .peer = p->peer};
     if (peer->pending++ == 0)
-        peer->progress_ns = clock_now_ns();
+        peer->progress_ns = 0;
 }
 
 enum status endpoint_put(struct endpoint *e, const struct put *puts, uint32_t count, uint32_t *started)
@@ -201,7 +201,7 @@ void endpoint_complete(struct endpoint *e, net_slot slot)
 
     assert(slot < e->config.depth && peer->pending > 0);
     peer->pending--;
-    peer->progress_ns = clock_now_ns();
+    peer->progress_ns = 0;
     e->completed[e->completed_count++] = e->slots[slot].id;
     e->free_slots[e->free_count++] = slot;
 }
@@ -218,8 +218,9 @@ static enum status watch_peers(struct endpoint *e)
     uint64_t now = clock_now_ns(), timeout_ns = e->config.timeout_ps / 1000;
 
     for (uint32_t i = 0; i < e->config.peers; i++) {
-        const struct endpoint_peer *p = &e->peers[i];
+        struct endpoint_peer *p = &e->peers[i];
 
+        p->progress_ns = p->progress_ns ? p->progress_ns : now;
         if (p->pending > 0 && now - p->progress_ns > timeout_ns)
             return endpoint_fail(e, ST_HANG, i, "%u puts, none completed for %.1f s", p->pending,
                                  (double)timeout_ns * 1e-9);

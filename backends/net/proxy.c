@@ -45,14 +45,17 @@ struct proxy {
 
 static void take(struct lane *l)
 {
+    uint64_t now = 0; /* the clock is asked once for all that are there together */
+
     while (l->waiting_count < BATCH && l->free_count > 0) {
         struct put *p = &l->waiting[l->waiting_count];
         uint32_t    flight;
 
         if (!l->config.source->take(l->config.owner, p))
             return;
+        now = now ? now : clock_now_ns();
         flight = l->free[--l->free_count];
-        l->flights[flight] = (struct flight){.id = p->id, .started_ns = clock_now_ns()};
+        l->flights[flight] = (struct flight){.id = p->id, .started_ns = now};
         p->id = flight;
         l->waiting_count++;
     }

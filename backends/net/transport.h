@@ -140,7 +140,8 @@ struct endpoint_peer {
     bool                    connected;
     struct endpoint_address address;
     uint32_t                pending;     /* puts */
-    uint64_t                progress_ns; /* when the last one was completed, or the first one started */
+    uint64_t                progress_ns; /* since when none has been completed, as the clock is looked at; 0: one
+                                            was, or the first one was started, since that look */
 };
 
 struct pending_put {

@@ -90,7 +90,7 @@ static enum status read_needs(struct doctor *d, const struct request *q, const s
     enum status     st = scenario_load(q->file, d->registry, q->backend, q->sets, q->set_count, &s);
 
     if (st >= 0)
-        st = run_plan_create(&s, UINT64_MAX, &plan);
+        st = run_plan_create(&s, UINT64_MAX, NULL, &plan);
     if (st >= 0) {
         *backend_out = s.backend;
         d->needs |= backend_needs(s.backend, s.backend_options);

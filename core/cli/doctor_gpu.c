@@ -209,7 +209,10 @@ static void look_p2p(const struct doctor *d, const struct doctor_check *c, struc
         }
     nvml_close(&n);
     out->ok = pairs > 0 && open == pairs;
-    finding_add(out, "%" PRIu32 " of %" PRIu32 " pairs", open, pairs);
+    if (pairs > 0)
+        finding_add(out, "%" PRIu32 " of %" PRIu32 " pairs", open, pairs);
+    else
+        finding_add(out, "one GPU, which has no peer");
 }
 
 static uint32_t count_links(struct nvml *n, unsigned index)
@@ -242,8 +245,10 @@ static void look_nvlink(const struct doctor *d, const struct doctor_check *c, st
     }
     nvml_close(&n);
     out->ok = n.count > 0 && least > 0 && least == most;
-    if (n.count > 0)
+    if (least < most)
         finding_add(out, "%" PRIu32 " to %" PRIu32 " links a GPU are up", least, most);
+    else if (n.count > 0)
+        finding_add(out, "%" PRIu32 " links a GPU are up", least);
 }
 
 const struct doctor_check doctor_gpu_checks[] = {

@@ -27,6 +27,7 @@ struct session {
     struct compare            compare;
     struct result_file        file;
     struct trace_request     *traces; /* by point; NULL: none */
+    struct node_link          link; /* of several processes: which this is */
     enum status               status; /* the worst so far */
 };
 
@@ -120,7 +121,9 @@ static enum status prepare(struct session *s, const char *path, const struct reg
     if (s->scenario.check.wanted)
         TRY(check_available(s->scenario.check.backend));
     TRY(run_nodes_check(&s->scenario, q->nodes));
-    TRY(run_plan_create(&s->scenario, q->memory_bytes, &s->plan));
+    if (several_nodes(s))
+        s->link = (struct node_link){.node = q->nodes->node, .count = q->nodes->count};
+    TRY(run_plan_create(&s->scenario, q->memory_bytes, several_nodes(s) ? &s->link : NULL, &s->plan));
     if (!q->trace)
         return ST_OK;
     return run_trace_plan(&s->plan, &trace_chrome, q->trace, q->trace_limit_bytes, &s->traces);
@@ -152,6 +155,7 @@ static enum status prepare_on_all(struct session *s, const char *path, const str
 
     if (!several_nodes(s))
         return prepare_in_time(s, path, registry);
+    n->timeout_ns = s->request->timeout_ps / 1000 + NODES_EXTRA_NS;
     TRY(nodes_agree(n, speaks(s) ? prepare_in_time(s, path, registry) : ST_OK));
     if (!speaks(s)) {
         snprintf(prefix, sizeof prefix, "node %" PRIu32 " on %s: ", n->node, n->hosts[n->node]);
@@ -196,6 +200,7 @@ static bool prove(struct session *s)
         return prove_here(s);
     if (speaks(s))
         prove_here(s);
+    s->request->nodes->timeout_ns = s->request->timeout_ps / 1000 * (s->plan.proof_count + 1) + NODES_EXTRA_NS;
     note(s, nodes_agree(s->request->nodes, s->status));
     return s->status >= 0;
 }

@@ -127,7 +127,7 @@ int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? strtok(argv[1], ":") : "ofi", *options = argc > 1 ? strtok(NULL, "") : "";
     uint32_t runs = argc > 2 ? (uint32_t)atoi(argv[2]) : 5;
-    struct bench bench = {.setting = {transport_find(name), options ? options : ""},
+    struct bench bench = {.setting = {.transport = transport_find(name), .options = options ? options : ""},
                           .puts = slow_machine() ? 64 : 1000,
                           .rounds = slow_machine() ? 200 : 5000};
     struct contestant put = {.name = "put bandwidth", .unit = "MB/s", .run = bench_put_bandwidth},

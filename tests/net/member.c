@@ -86,8 +86,8 @@ struct member *member_open(const struct setting *s, struct bootstrap *b, uint64_
     struct endpoint_config c = {
         .index = b->rank,
         .peers = b->size,
-        .window = {.base = m->window, .bytes = window_bytes, .dmabuf = -1},
-        .flags = {.base = m->flags, .bytes = flags * sizeof *m->flags, .dmabuf = -1},
+        .window = {.base = m->window, .bytes = window_bytes, .gpu = s->gpu, .dmabuf = s->gpu ? 0 : -1},
+        .flags = {.base = m->flags, .bytes = flags * sizeof *m->flags, .gpu = s->gpu, .dmabuf = -1},
         .depth = depth,
         .timeout_ps = (uint64_t)(timeout_s * 1e12),
         .options = parse_options(s),
@@ -149,9 +149,18 @@ static void poll_well(struct member *m)
     must(member_poll(m) >= 0, "%s", endpoint_error(m->e));
 }
 
-static bool flag_is(const struct member *m, uint32_t flag, uint64_t value)
+/* A short wait is for the other end, a long one for the processor that the other end needs. */
+static void pause_idle(uint32_t *idle)
 {
-    return __atomic_load_n(&m->flags[flag], __ATOMIC_ACQUIRE) >= value;
+    if (++*idle < 500)
+        sched_yield();
+    else
+        usleep(50);
+}
+
+static uint64_t flag_now(const struct member *m, uint32_t flag)
+{
+    return __atomic_load_n(&m->flags[flag], __ATOMIC_ACQUIRE);
 }
 
 void member_put_well(struct member *m, struct put p)
@@ -163,12 +172,12 @@ void member_await_flag(struct member *m, uint32_t flag, uint64_t value)
 {
     uint64_t deadline_ns = clock_now_ns() + WAIT_S * 1000000000ull;
 
-    while (!flag_is(m, flag, value)) {
+    for (uint32_t idle = 0; flag_now(m, flag) < value;) {
         poll_well(m);
-        if (!flag_is(m, flag, value))
-            sched_yield();
+        if (flag_now(m, flag) < value)
+            pause_idle(&idle);
         must(clock_now_ns() < deadline_ns, "flag %u is %llu, not %llu", flag,
-             (unsigned long long)m->flags[flag], (unsigned long long)value);
+             (unsigned long long)flag_now(m, flag), (unsigned long long)value);
     }
 }
 
@@ -176,12 +185,12 @@ void member_drain(struct member *m)
 {
     uint64_t deadline_ns = clock_now_ns() + WAIT_S * 1000000000ull;
 
-    while (endpoint_pending(m->e) > 0) {
+    for (uint32_t idle = 0; endpoint_pending(m->e) > 0;) {
         uint64_t before = m->completed;
 
         poll_well(m);
         if (m->completed == before)
-            sched_yield();
+            pause_idle(&idle);
         must(clock_now_ns() < deadline_ns, "%u puts are not completed", endpoint_pending(m->e));
     }
 }

@@ -15,6 +15,7 @@
 struct setting {
     const struct transport *transport;
     const char *options; /* "name=value name=value", "" for the defaults */
+    bool gpu; /* host memory that is said to be a GPU's, with a dma-buf that is none */
 };
 
 struct member {

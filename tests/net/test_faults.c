@@ -177,6 +177,15 @@ static void *break_later(void *arg)
 #define LEAKS() 0
 #endif
 
+/* The backend takes ten times as long as it is told where a sanitizer slows everything down. */
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
+#define DEFAULT_TIMEOUT " timeout=1s"
+#define SHORT_TIMEOUT   " timeout=400ms"
+#else
+#define DEFAULT_TIMEOUT "" /* 10s */
+#define SHORT_TIMEOUT   " timeout=4s"
+#endif
+
 /* The cpu backend, with a thread on node 1 that breaks something. */
 static enum status faulty_run(const struct job *job, struct run_result *r)
 {
@@ -241,7 +250,7 @@ static void run_node(const char *options, uint32_t epochs)
     if (nodes_open(&nodes, &pair_launcher) < 0)
         _exit(1);
     nodes.interrupted = &interrupted;
-    run_units_across(&nodes, &unit, 1, &config);
+    outcomes[own_node].status = run_units_across(&nodes, &unit, 1, &config);
     if (unit.result) {
         outcomes[own_node].status = unit.result->status;
         outcomes[own_node].checked = unit.result->elements_checked;
@@ -314,9 +323,9 @@ static const struct fault_row {
 } rows[] = {
     {"wrong key", FAULT_KEY, ""}, /* the only one that does not look for connections over TCP */
     {"killed", FAULT_KILLED, ""},
-    {"stopped, queues full", FAULT_STOPPED, " timeout=2s fifo=2"},
+    {"stopped, queues full", FAULT_STOPPED, " fifo=2" SHORT_TIMEOUT},
     {"link down", FAULT_LINK, ""},
-    {"refused", FAULT_REFUSED, ""},
+    {"refused", FAULT_REFUSED, DEFAULT_TIMEOUT},
 };
 
 START_TEST(a_fault_ends_the_run_on_both_nodes)
