@@ -3,6 +3,7 @@
 #define BACKENDS_CUDA_COMPUTE_CUH
 
 #include "backends/cuda/load.cuh"
+#include "backends/cuda/combine.cuh"
 #include "backends/cuda/route.cuh"
 #include "backends/cuda/wgmma.cuh"
 
@@ -201,8 +202,18 @@ PTX void finish_direct(const site &s, consumer &c, const gpu_task &t, const floa
 
 /* ---- the role ---- */
 
+/* Columns [8 i, 8 i + 8) of the result from the gate's and the up projection's sums beside each other. */
+PTX void activate(float (&d)[128])
+{
+#pragma unroll
+    for (int i = 0; i < 64; i++)
+        d[i] = swiglu(d[i / 4 * 8 + i % 4], d[i / 4 * 8 + 4 + i % 4]);
+}
+
 PTX void finish_any(const site &s, consumer &c, const gpu_task &t, float (&d)[128])
 {
+    if (t.epilogue == EPILOGUE_SWIGLU)
+        activate(d);
     if (t.kind == GPU_GEMM)
         finish(s, c, t, d);
     else if (t.kind == GPU_GEMM_ROWS)
@@ -216,7 +227,22 @@ PTX bool consumers_signal(const gpu_task &t)
 {
     return t.kind == GPU_GEMM_ROWS || t.kind == GPU_GEMM_DIRECT || t.kind == GPU_GEMM_PLAIN ||
            t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE || t.kind == GPU_REDUCE_PLAIN ||
-           t.kind == GPU_ROUTE || t.kind == GPU_GATHER_PLAIN;
+           t.kind == GPU_ROUTE || t.kind == GPU_GATHER_PLAIN || is_combine(t);
+}
+
+/* What needs no matrix units is called: its registers and the products' would not fit together. */
+static __device__ __noinline__ void consume_plain(const site s, const gpu_task &t, uint32_t thread)
+{
+    if (t.kind == GPU_REDUCE)
+        reduce_task(s, t, thread);
+    else if (t.kind == GPU_GATHER_PLAIN)
+        gather_plain(s, t, thread);
+    else if (is_combine(t))
+        combine_task(s, t, thread);
+    else if (t.kind == GPU_ROUTE)
+        route_task(s, t, thread);
+    else if (t.kind == GPU_GEMM_PLAIN || t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE_PLAIN)
+        plain_task(s, t, thread);
 }
 
 PTX void run_consumer(const site &s, uint32_t thread)
@@ -235,15 +261,9 @@ PTX void run_consumer(const site &s, uint32_t thread)
         if (uses_tiles(t)) {
             multiply(s, c, d, t.k);
             finish_any(s, c, t, d);
+        } else {
+            consume_plain(s, t, thread);
         }
-        if (t.kind == GPU_REDUCE)
-            reduce_task(s, t, thread);
-        else if (t.kind == GPU_GATHER_PLAIN)
-            gather_plain(s, t, thread);
-        else if (t.kind == GPU_ROUTE)
-            route_task(s, t, thread);
-        else if (t.kind == GPU_GEMM_PLAIN || t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE_PLAIN)
-            plain_task(s, t, thread);
         if (consumers_signal(t) && !c.ended)
             signal_plain(s, t, thread);
         __syncwarp();

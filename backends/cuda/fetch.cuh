@@ -49,7 +49,7 @@ PTX void fetch_task(const site &s, const gpu_task *from, ring &r, uint32_t lane)
     if (t.select != SELECT_ALL && lane == 0)
         select_rows(s, t);
     __syncwarp();
-    if (is_gather(t))
+    if (is_gather(t) || is_combine(t))
         await_rows(s, t, lane);
     publish(s, r, lane);
 }

@@ -48,11 +48,13 @@ static enum status lower_gemm(struct lowering *l)
 {
     const struct task *t = l->task;
     struct gpu_matrix a, b;
+    uint64_t sums = step_extent_b(t, &(struct segment){.k = t->k}).rows;
 
-    if (t->m > GPU_TILE_M || t->n > GPU_TILE_N)
+    if (t->m > GPU_TILE_M || sums > GPU_TILE_N)
         return lower_refuse(
-            l, "a tile of %" PRIu64 " x %" PRIu64 ", this backend's are at most %d x %d", t->m,
-            t->n, GPU_TILE_M, GPU_TILE_N);
+            l, "a tile of %" PRIu64 " x %" PRIu64 ", this backend's are at most %d x %d", t->m, sums,
+            GPU_TILE_M, GPU_TILE_N);
+    l->word.epilogue = t->epilogue;
     TRY(lower_place(l, &t->a, t->a.rank, 0, &a));
     TRY(lower_place(l, &t->b, t->b.rank, 0, &b));
     l->word.kind = (uint8_t)lower_gemm_kind(l, &a, &b);
@@ -98,10 +100,8 @@ static enum status lower_op(struct lowering *l)
 {
     const struct task *t = l->task;
 
-    if (t->op == OP_ATTENTION || t->op == OP_COMBINE_ROWS)
+    if (t->op == OP_ATTENTION)
         return lower_refuse(l, "this backend has no op %s yet", op_name(t->op));
-    if (t->op == OP_GEMM && t->epilogue != EPILOGUE_NONE)
-        return lower_refuse(l, "this backend has no gate and up epilogue yet");
     if (t->op == OP_PUT)
         return lower_put(l);
     if (t->op == OP_ROUTE)
@@ -112,8 +112,8 @@ static enum status lower_op(struct lowering *l)
     }
     if (t->m > UINT32_MAX || t->n > UINT32_MAX / 4 || t->k > UINT32_MAX)
         return lower_refuse(l, "extents beyond 32 bits");
-    if (t->op == OP_GATHER_ROWS)
-        return lower_gather(l);
+    if (op_indexes(t->op))
+        return lower_indexed(l);
     return t->op == OP_GEMM ? lower_gemm(l) : lower_move(l);
 }
 
@@ -156,7 +156,7 @@ static enum status lower_task(struct lowered *out, uint32_t rank, uint32_t queue
     TRY(lower_waits(&l));
     if (l.word.kind != GPU_PUT && l.word.kind != GPU_SIGNAL) {
         TRY(lower_targets(&l));
-        TRY(task.op == OP_GATHER_ROWS ? lower_sources(&l) : lower_addends(&l));
+        TRY(op_indexes(task.op) ? lower_sources(&l) : lower_addends(&l));
     }
     if (l.word.kind != GPU_PUT)
         TRY(lower_signals(&l));

@@ -215,12 +215,18 @@ PTX const gpu_link *task_selects(const site &s, const gpu_task &t)
     return task_signals(s, t) + t.signals;
 }
 
+/* One fence for all: a release each would wait for the others'. */
 PTX void signal_all(const site &s, const gpu_task &t)
 {
     const gpu_link *link = task_signals(s, t);
+    bool system = false;
 
     for (uint32_t i = 0; i < t.signals; i++)
-        add_release(link[i].signal.address, link[i].signal.add, link[i].signal.system);
+        system |= link[i].signal.system != 0;
+    if (t.signals > 0)
+        fence_release(system);
+    for (uint32_t i = 0; i < t.signals; i++)
+        add_relaxed(link[i].signal.address, link[i].signal.add, link[i].signal.system);
 }
 
 PTX uint32_t view_copy(const site &s, const gpu_view &v)

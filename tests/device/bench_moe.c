@@ -232,18 +232,18 @@ static void contest_moe(struct contest *c, uint64_t tokens)
     snprintf(c->shape, sizeof c->shape, "1x4, %llu tokens a rank", (unsigned long long)tokens);
     c->flop = flop_of(tokens * 4 * 8, &groups);
     enter_groups(c, "grouped GEMM", groups, EVEN);
-    check_once(c, contest_enter_kernel(c, "fused", &moe_dispatch_gemm_kernel, "comm_sms=16", FORM_FUSED,
-                                       world, p));
-    contest_enter_kernel(c, "fused 32", &moe_dispatch_gemm_kernel, "comm_sms=32", FORM_FUSED, world, p);
-    contest_enter_kernel(c, "fused 16/128", &moe_dispatch_gemm_kernel, "comm_sms=16 gather_rows=128", FORM_FUSED, world, p);
-    contest_enter_kernel(c, "fused 32/64", &moe_dispatch_gemm_kernel, "comm_sms=32 gather_rows=64", FORM_FUSED, world, p);
-    check_once(c, contest_enter_kernel(c, "unfused", &moe_dispatch_gemm_kernel, "", FORM_UNFUSED, world, p));
+    contest_enter_kernel(c, "24/64 g8", &moe_dispatch_gemm_kernel, "comm_sms=24 gather_rows=64 group=8", FORM_FUSED, world, p);
+    check_once(c, contest_enter_kernel(c, "32/128 g8", &moe_dispatch_gemm_kernel, "comm_sms=32 gather_rows=128 group=8", FORM_FUSED, world, p));
+    contest_enter_kernel(c, "32/128 g4", &moe_dispatch_gemm_kernel, "comm_sms=32 gather_rows=128 group=4", FORM_FUSED, world, p);
+    contest_enter_kernel(c, "32/128 g1", &moe_dispatch_gemm_kernel, "comm_sms=32 gather_rows=128", FORM_FUSED, world, p);
+    contest_enter_kernel(c, "unfused g1", &moe_dispatch_gemm_kernel, "", FORM_UNFUSED, world, p);
+    contest_enter_kernel(c, "unfused g8", &moe_dispatch_gemm_kernel, "group=8", FORM_UNFUSED, world, p);
     contest_hold(c);
 }
 
 void bench_moe_all(struct contest *c)
 {
-    static const uint64_t tokens[] = {512, 1024, 2048, 4096, 8192};
+    static const uint64_t tokens[] = {512, 1024, 4096, 8192};
 
     for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
         contest_moe(c, tokens[i]);

@@ -49,10 +49,10 @@ static void check_dynamic(const struct lowered *l, const struct gpu_task *t, con
         ck_assert_uint_lt(link->select.view, l->views.count);
     if (t->kind == GPU_ROUTE)
         ck_assert_uint_lt(t->k, l->routes.count);
-    if (t->kind != GPU_GATHER && t->kind != GPU_GATHER_PLAIN)
+    if (t->kind < GPU_GATHER || t->kind > GPU_COMBINE_PLAIN)
         return;
     ck_assert_uint_gt(t->addends, 0);
-    ck_assert_uint_le((uint64_t)(link + 3 - (const union gpu_link *)l->links.items), l->links.count);
+    ck_assert_uint_le((uint64_t)(link + 4 - (const union gpu_link *)l->links.items), l->links.count);
     ck_assert_uint_lt(link[1].matrix.view, l->views.count);
     ck_assert_uint_le(link[2].indexed.first + link[2].indexed.count, l->program->flag_count);
     ck_assert_uint_gt(link[2].indexed.rows_per_flag, 0);
@@ -112,7 +112,7 @@ START_TEST(kernel_lowers)
                 struct lowered l;
 
                 c.world = worlds[w];
-                c.problem = c.kernel->family == &problem_moe ? moe_like(shapes[s]) : shapes[s];
+                c.problem = is_moe(c.kernel) ? moe_like(shapes[s]) : shapes[s];
                 c.form = form ? FORM_UNFUSED : FORM_FUSED;
                 lower_case(&c, &p, &l);
                 lowered_free(&l);
