@@ -17,7 +17,7 @@
 
 struct gemm_params {
     struct moe_params moe;
-    uint64_t          group;
+    uint64_t          group, lead;
 };
 
 static const struct option moe_options[] = {
@@ -25,6 +25,8 @@ static const struct option moe_options[] = {
     {"tile_n", OPTION_COUNT, MOE_AT(tile_n), "256", 8, 1024, NULL, "columns of an output tile"},
     {"group", OPTION_COUNT, offsetof(struct gemm_params, group), "1", 1, 65536, NULL,
      "entries that are computed together, column by column, so that they share weights in the cache"},
+    {"lead", OPTION_COUNT, offsetof(struct gemm_params, lead), "0", 0, 1u << 30, NULL,
+     "entries whose rows everybody gathers before computing, so that nobody waits for the first ones"},
     {"join", OPTION_BOOL, MOE_AT(join), "true", 0, 0, NULL,
      "gathering workers compute when they have nothing left to gather"},
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL},
@@ -153,12 +155,17 @@ static void add_crews(struct moe_gemm *g, struct program *p, const struct moe_pa
     crew = program_add_crew(p, g->barrier ? "all" : "comm", g->barrier ? sms - sending - 1 : comm);
     program_crew_drains(p, crew, d->control_queue);
     program_crew_drains(p, crew, d->pack_queue);
+    if (d->lead > 0)
+        program_crew_drains(p, crew, d->lead_queue);
     program_crew_drains(p, crew, d->gather_queue);
     if (g->barrier || params->join)
         program_crew_drains(p, crew, g->compute_queue);
-    if (!g->barrier)
-        program_crew_drains(p, program_add_crew(p, "compute", sms - sending - 1 - comm),
-                            g->compute_queue);
+    if (g->barrier)
+        return;
+    crew = program_add_crew(p, "compute", sms - sending - 1 - comm);
+    if (d->lead > 0)
+        program_crew_drains(p, crew, d->lead_queue);
+    program_crew_drains(p, crew, g->compute_queue);
 }
 
 static enum status moe_emit(const struct problem *problem, struct world world,
@@ -180,6 +187,7 @@ static enum status moe_emit(const struct problem *problem, struct world world,
     g->barrier = form == FORM_UNFUSED;
     g->tile_n = params->tile_n;
     g->group = gemm->group;
+    g->dispatch.lead = g->barrier ? 0 : gemm->lead; /* behind a barrier everybody gathers all */
     g->columns = ceil_div(problem->moe.inter, g->tile_n);
     moe_dispatch_plan(&g->dispatch, params);
     st = moe_dispatch_check(&g->dispatch, params, machine, 0, c);

@@ -27,7 +27,7 @@ static const struct moe_problem larger[] = {
 
 /* Keys that a kernel does not have are passed over. */
 static const char *const params[] = {
-    "comm_sms=16 group=3 ahead=2",
+    "comm_sms=16 group=3 lead=2 ahead=2",
     "tile_m=16 tile_n=32 chunk=1KiB gather_rows=8 comm_sms=8 combine_rows=5",
     "tile_m=8 tile_n=16 chunk=64B gather_rows=3 comm_sms=4 depth=3 join=false",
 };
