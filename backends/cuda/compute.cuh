@@ -2,27 +2,10 @@
 #ifndef BACKENDS_CUDA_COMPUTE_CUH
 #define BACKENDS_CUDA_COMPUTE_CUH
 
+#include "backends/cuda/attention.cuh"
 #include "backends/cuda/load.cuh"
 #include "backends/cuda/plain.cuh"
 #include "backends/cuda/wgmma.cuh"
-
-struct consumer {
-    uint32_t group, warp, lane, thread; /* warpgroup; warp in it; lane in that; thread of both */
-    uint32_t stage, phase;              /* of the ring of stages */
-    uint32_t staged, addends;           /* phases of BARRIER_UNSTAGED and BARRIER_ADDEND */
-    bool ended;                         /* the run was aborted */
-};
-
-/* The lanes of a warp stay together.  An exit in the middle would make ptxas serialise the
- * products; so a consumer of an aborted run waits for nothing any more, and leaves at its next
- * task. */
-PTX void await_barrier_consumer(const site &s, consumer &c, uint32_t barrier, uint32_t phase)
-{
-    for (uint32_t tries = 1; !c.ended && !__all_sync(ALL_LANES, barrier_try(barrier, phase));
-         tries++)
-        if (tries % TRIES_PER_LOOK == 0)
-            c.ended = __any_sync(ALL_LANES, aborted(s));
-}
 
 /* ---- the main loop: one group of products stays in flight ---- */
 
@@ -43,26 +26,20 @@ PTX void multiply_stage(const site &s, const consumer &c, float (&d)[128], bool 
     wgmma_commit();
 }
 
-PTX void release_stage(const site &s, const consumer &c, uint32_t stage)
-{
-    if (c.lane == 0)
-        barrier_arrive(barrier_at(s, BARRIER_STAGE_EMPTY + stage));
-}
-
 /* The first block starts the sums afresh; it stands apart because ptxas gives up overlapping
  * products when that is decided at run time. */
 PTX void multiply(const site &s, consumer &c, float (&d)[128], uint32_t blocks)
 {
     uint32_t last = c.stage;
 
-    await_barrier_consumer(s, c, barrier_at(s, BARRIER_STAGE_FULL + c.stage), c.phase);
+    await_barrier_consumer(s, barrier_at(s, BARRIER_STAGE_FULL + c.stage), c.phase);
     multiply_stage(s, c, d, true);
     stage_advance(c.stage, c.phase);
     for (uint32_t i = 1; i < blocks; i++) {
-        await_barrier_consumer(s, c, barrier_at(s, BARRIER_STAGE_FULL + c.stage), c.phase);
+        await_barrier_consumer(s, barrier_at(s, BARRIER_STAGE_FULL + c.stage), c.phase);
         multiply_stage(s, c, d, false);
         wgmma_wait<1>();
-        release_stage(s, c, last);
+        arrive_warp(s, c, BARRIER_STAGE_EMPTY + last);
         last = c.stage;
         stage_advance(c.stage, c.phase);
     }
@@ -71,20 +48,10 @@ PTX void multiply(const site &s, consumer &c, float (&d)[128], uint32_t blocks)
 #pragma unroll
     for (int i = 0; i < 128; i++)
         asm volatile("" : "+f"(d[i])::"memory");
-    release_stage(s, c, last);
+    arrive_warp(s, c, BARRIER_STAGE_EMPTY + last);
 }
 
 /* ---- the epilogue through staging ---- */
-
-/* Where a lane's part of columns [8 i, 8 i + 16) stands, as stmatrix and ldmatrix want it: boxes of
- * 64 columns, swizzled as tensor maps have it. */
-PTX uint32_t staging_address(const site &s, const consumer &c, uint32_t i)
-{
-    uint32_t row = c.warp * 16 + (c.lane & 15), chunk = (i & 7) + (c.lane >> 4);
-
-    return s.shared + STAGING_AT + c.group * STAGING_BYTES + (i >> 3) * STAGING_BOX_BYTES +
-           row * 128 + ((chunk ^ (row & 7)) << 4);
-}
 
 PTX void add_staged(const site &s, const consumer &c, float (&d)[128])
 {
@@ -114,11 +81,6 @@ PTX void stage(const site &s, const consumer &c, const float (&d)[128])
     }
 }
 
-PTX void await_staging(const site &s, consumer &c)
-{
-    await_barrier_consumer(s, c, barrier_at(s, BARRIER_UNSTAGED + c.group), (c.staged++ & 1) ^ 1);
-}
-
 PTX void finish(const site &s, consumer &c, const gpu_task &t, float (&d)[128])
 {
     uint32_t staged = barrier_at(s, BARRIER_STAGED + c.group);
@@ -127,7 +89,8 @@ PTX void finish(const site &s, consumer &c, const gpu_task &t, float (&d)[128])
     for (uint32_t i = 0; i < t.addends; i++) {
         if (i > 0)
             barrier_arrive(staged);
-        await_barrier_consumer(s, c, barrier_at(s, BARRIER_ADDEND + c.group), c.addends++ & 1);
+        await_barrier_consumer(s, barrier_at(s, BARRIER_ADDEND + c.group),
+                               take_turn(c, TURN_ADDEND));
         add_staged(s, c, d);
     }
     stage(s, c, d);
@@ -170,37 +133,52 @@ PTX void finish_direct(const site &s, consumer &c, const gpu_task &t, const floa
     barrier_arrive(barrier_at(s, BARRIER_STAGED + c.group));
 }
 
+PTX void multiply_tile(const site &s, consumer &c, const gpu_task &t)
+{
+    float d[128];
+
+    multiply(s, c, d, t.k);
+    if (t.kind == GPU_GEMM) {
+        finish(s, c, t, d);
+        return;
+    }
+    finish_direct(s, c, t, d);
+    if (!someone_left(s))
+        signal_plain(s, t, c.thread);
+}
+
 /* ---- the role ---- */
+
+PTX void consume(const site &s, consumer &c, const gpu_task &t)
+{
+    if (t.kind == GPU_GEMM || t.kind == GPU_GEMM_DIRECT) {
+        multiply_tile(s, c, t);
+    } else if (t.kind == GPU_ATTENTION || t.kind == GPU_ATTENTION_DIRECT) {
+        attend(s, c, t);
+    } else if (t.kind == GPU_REDUCE) {
+        reduce_task(s, t, c.thread);
+        signal_plain(s, t, c.thread);
+    } else if (t.kind == GPU_GEMM_PLAIN || t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE_PLAIN) {
+        plain_task(s, t, c.thread);
+        signal_plain(s, t, c.thread);
+    }
+}
 
 PTX void run_consumer(const site &s, uint32_t thread)
 {
-    consumer c = {thread / 128, thread / 32 % 4, thread % 32, thread, 0, 0, 0, 0, false};
+    consumer c = {.group = thread / 128,
+                  .warp = thread / 32 % 4,
+                  .lane = thread % 32,
+                  .thread = thread};
     ring r = {0, 0};
 
     for (;;) {
-        float d[128];
-
-        await_barrier_consumer(s, c, barrier_at(s, BARRIER_TASK_FULL + r.slot), r.phase);
+        await_barrier_consumer(s, barrier_at(s, BARRIER_TASK_FULL + r.slot), r.phase);
         const gpu_task &t = ring_task(s, r);
 
-        if (c.ended || t.kind == GPU_END)
+        if (t.kind == GPU_END || someone_left(s))
             return;
-        if (t.kind == GPU_GEMM || t.kind == GPU_GEMM_DIRECT)
-            multiply(s, c, d, t.k);
-        if (t.kind == GPU_GEMM) {
-            finish(s, c, t, d);
-        } else if (t.kind == GPU_GEMM_DIRECT) {
-            finish_direct(s, c, t, d);
-            if (!c.ended)
-                signal_plain(s, t, thread);
-        } else if (t.kind == GPU_REDUCE) {
-            reduce_task(s, t, thread);
-            signal_plain(s, t, thread);
-        } else if (t.kind == GPU_GEMM_PLAIN || t.kind == GPU_COPY_PLAIN ||
-                   t.kind == GPU_REDUCE_PLAIN) {
-            plain_task(s, t, thread);
-            signal_plain(s, t, thread);
-        }
+        consume(s, c, t);
         __syncwarp();
         ring_free(s, r);
     }

@@ -27,7 +27,7 @@ PTX void await_flags_warp(const site &s, const gpu_wait &w, const gpu_task &t, u
                 note_stuck(
                     s, t,
                     {GPU_FETCH, GPU_NO_STEP, w.flag + first + lane, f.value, f.wanted, since_ns});
-            thread_exit();
+            leave(s);
         }
     }
 }

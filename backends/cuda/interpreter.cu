@@ -25,6 +25,12 @@ PTX void init_barriers(const site &s)
             arrivals = TASK_READERS;
         if (i >= BARRIER_TASK_FULL && i < BARRIER_TASK_FULL + GPU_PREFETCH_MAX)
             arrivals = TASK_WRITERS;
+        if (i >= BARRIER_KEYS_EMPTY && i < BARRIER_VALUES_FULL)
+            arrivals = CONSUMERS / 32;
+        if (i >= BARRIER_VALUES_EMPTY && i < BARRIER_QUERIES_FULL)
+            arrivals = CONSUMERS / 32;
+        if (i == BARRIER_QUERIES_EMPTY)
+            arrivals = CONSUMERS / 32;
         if (i == BARRIER_STAGED || i == BARRIER_STAGED + 1)
             arrivals = CONSUMERS / 2;
         barrier_init(barrier_at(s, i), arrivals);
@@ -45,14 +51,15 @@ __global__ void __launch_bounds__(GPU_THREADS, 1)
         if (s.shared % 1024 != 0)
             __trap(); /* swizzled tiles would be misread */
         init_barriers(s);
+        store_shared(s.shared + ENDED_AT, 0);
     }
     __syncthreads();
     if (warp >= CONSUMER_WARP) {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 216;");
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
         run_consumer(s, threadIdx.x - CONSUMER_WARP * 32);
         return;
     }
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
     if (warp == FETCH_WARP)
         run_fetcher(s, lane);
     else if (warp == LOAD_WARP && lane == 0)

@@ -2,11 +2,14 @@
 #ifndef BACKENDS_CUDA_LOAD_CUH
 #define BACKENDS_CUDA_LOAD_CUH
 
-#include "backends/cuda/site.cuh"
+#include "backends/cuda/attention_load.cuh"
 
 struct loader {
     uint32_t stage, phase; /* of the ring of stages */
     uint32_t copied;       /* pieces loaded into copy slots so far */
+    attention_loader attention;
+    uint32_t panels; /* how the stages are in use: as stages or slots (0), or as rings of panels, so
+                        many a block */
 };
 
 PTX void stage_advance(uint32_t &stage, uint32_t &phase)
@@ -182,9 +185,30 @@ PTX void copy(const site &s, loader &l, const gpu_task &t)
 
 /* ---- the role ---- */
 
+PTX void use_as(const site &s, loader &l, const ring &r, uint32_t panels)
+{
+    if (l.panels != panels)
+        ring_await_others(s, r);
+    l.panels = panels;
+}
+
+PTX void load_task(const site &s, loader &l, const gpu_task &t, const ring &r)
+{
+    if (t.kind == GPU_GEMM || t.kind == GPU_GEMM_DIRECT) {
+        use_as(s, l, r, 0);
+        load_gemm(s, l, t);
+    } else if (t.kind == GPU_ATTENTION || t.kind == GPU_ATTENTION_DIRECT) {
+        use_as(s, l, r, t.n / 64);
+        load_attention(s, l.attention, t);
+    } else if (t.kind == GPU_COPY) {
+        use_as(s, l, r, 0);
+        copy(s, l, t);
+    }
+}
+
 PTX void run_loader(const site &s)
 {
-    loader l = {0, 0, 0};
+    loader l = {};
     ring r = {0, 0};
 
     for (;;) {
@@ -193,10 +217,7 @@ PTX void run_loader(const site &s)
 
         if (t.kind == GPU_END)
             return;
-        if (t.kind == GPU_GEMM || t.kind == GPU_GEMM_DIRECT)
-            load_gemm(s, l, t);
-        else if (t.kind == GPU_COPY)
-            copy(s, l, t);
+        load_task(s, l, t, r);
         ring_free(s, r);
     }
 }

@@ -22,6 +22,7 @@
 #define GPU_TILE_M 128
 #define GPU_TILE_N 256
 #define GPU_TILE_K 64
+#define GPU_KEYS 128 /* of a block of an attention */
 #define GPU_THREADS 384
 #define GPU_PREFETCH_MAX 4
 #define GPU_COPY_TARGETS_MAX 64
@@ -33,6 +34,8 @@ enum gpu_kind {
     GPU_GEMM,        /* tensor maps in, wgmma, tensor maps out */
     GPU_GEMM_DIRECT, /* tensor maps in, wgmma, addends and results by ordinary accesses */
     GPU_GEMM_PLAIN,  /* ordinary accesses and arithmetic: any shape, any alignment */
+    GPU_ATTENTION,   /* tensor maps in, wgmma, tensor maps out */
+    GPU_ATTENTION_DIRECT, /* tensor maps in, wgmma, results by ordinary stores */
     GPU_COPY,        /* bulk copies */
     GPU_COPY_PLAIN,
     GPU_REDUCE, /* 16 bytes at a time */
@@ -40,19 +43,28 @@ enum gpu_kind {
     GPU_PUT, /* a command to the proxy */
 };
 
+/* Options of an attention.  Its addends are the queries, then, as the options say, log-sum-exps and
+ * the result so far. */
+enum {
+    GPU_CAUSAL = 1,
+    GPU_LEAVES = 2,    /* log-sum-exps, to a next task */
+    GPU_CONTINUES = 4, /* from what a task before left */
+};
+
 struct gpu_task {
     uint8_t kind;  /* enum gpu_kind */
     uint8_t queue; /* these two for reports */
-    uint8_t entry_waits, late_waits, targets, addends, signals, reserved;
+    uint8_t entry_waits, late_waits, targets, addends, signals;
+    uint8_t options;
     uint32_t links; /* the first one */
     uint32_t index;
     uint32_t m, n;
-    uint32_t
-        k; /* elements; GPU_GEMM and GPU_GEMM_DIRECT: blocks of GPU_TILE_K; GPU_PUT: its number */
+    uint32_t k; /* elements; GPU_GEMM and GPU_GEMM_DIRECT: blocks of GPU_TILE_K; attention: blocks
+                   of GPU_KEYS, at least one; GPU_PUT: its number */
     uint32_t a_view, a_row, a_col;
     uint32_t b_view, b_row, b_col;
-    uint32_t segments, segment_count; /* 0: all of k at once */
-    uint32_t reserved2;
+    uint32_t segments, segment_count; /* 0: all of k at once, but for attention */
+    uint32_t position;                /* attention: of the first query */
 };
 
 /* Flags are those of the worker's rank. */
@@ -81,9 +93,9 @@ _Static_assert(sizeof(struct gpu_task) == 64 && sizeof(union gpu_link) == 16,
                "read in units of 16 bytes");
 
 struct gpu_segment {
-    uint32_t k; /* elements */
-    uint32_t reserved;
-    uint64_t a_add, b_add; /* elements */
+    uint32_t k;            /* elements */
+    uint32_t position;     /* attention: of the first key */
+    uint64_t a_add, b_add; /* elements; attention: rows */
     uint64_t reserved2;
     struct gpu_wait wait;
 };
