@@ -96,7 +96,7 @@ static enum status lower_op(struct lowering *l)
 {
     const struct task *t = l->task;
 
-    if (t->op == OP_ATTENTION || t->op == OP_ROUTE || t->op == OP_GATHER_ROWS)
+    if (t->op == OP_ROUTE || t->op == OP_GATHER_ROWS)
         return lower_refuse(l, "this backend has no op %s yet", op_name(t->op));
     if (t->op == OP_PUT)
         return lower_put(l);
@@ -106,6 +106,8 @@ static enum status lower_op(struct lowering *l)
     }
     if (t->m > UINT32_MAX || t->n > UINT32_MAX / 4 || t->k > UINT32_MAX)
         return lower_refuse(l, "extents beyond 32 bits");
+    if (t->op == OP_ATTENTION)
+        return lower_attention(l);
     return t->op == OP_GEMM ? lower_gemm(l) : lower_move(l);
 }
 

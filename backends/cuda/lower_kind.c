@@ -35,7 +35,8 @@ static bool loads_by_map(const struct lowering *l, const struct gpu_matrix *a,
     return blocks > 0;
 }
 
-/* A whole tile goes out unless the matrix itself ends where the task's part does. */
+/* A whole tile goes out unless the matrix itself ends where the task's part does; of an attention as
+ * many columns as it has. */
 static bool tile_fits(struct lowering *l, const struct operand *o, uint32_t owner)
 {
     const struct task *t = l->task;
@@ -46,13 +47,13 @@ static bool tile_fits(struct lowering *l, const struct operand *o, uint32_t owne
         return false;
     rows = lower_view_rows(l->out, o->buffer, lower_view(l->out, m.view)->ld);
     return (t->m == GPU_TILE_M || m.row + t->m == rows) &&
-           (t->n == GPU_TILE_N || m.col + t->n == lower_view(l->out, m.view)->ld);
+           (t->n == GPU_TILE_N || t->op == OP_ATTENTION ||
+            m.col + t->n == lower_view(l->out, m.view)->ld);
 }
 
-static bool stores_by_map(struct lowering *l)
+bool lower_stores_by_map(struct lowering *l)
 {
     const struct task *t = l->task;
-    struct gpu_matrix m;
 
     if (t->out_count == 0)
         return false;
@@ -64,6 +65,14 @@ static bool stores_by_map(struct lowering *l)
             if (!tile_fits(l, &t->out[i], first + k))
                 return false;
     }
+    return true;
+}
+
+static bool adds_by_map(struct lowering *l)
+{
+    const struct task *t = l->task;
+    struct gpu_matrix m;
+
     for (uint32_t i = 0; i < t->addend_count; i++)
         if (lower_place(l, &t->addend, t->addend.rank, i * t->addend_stride, &m) != ST_OK ||
             !is_mapped(l->out, &m))
@@ -100,7 +109,7 @@ enum gpu_kind lower_gemm_kind(struct lowering *l, const struct gpu_matrix *a,
 {
     if (!loads_by_map(l, a, b))
         return GPU_GEMM_PLAIN;
-    return stores_by_map(l) ? GPU_GEMM : GPU_GEMM_DIRECT;
+    return lower_stores_by_map(l) && adds_by_map(l) ? GPU_GEMM : GPU_GEMM_DIRECT;
 }
 
 enum gpu_kind lower_move_kind(const struct lowering *l)
