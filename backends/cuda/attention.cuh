@@ -282,7 +282,7 @@ PTX void take_up_row(const site &s, const consumer &c, const gpu_task &t, attend
 template <int D> PTX void begin(const site &s, const consumer &c, const gpu_task &t, attending<D> &a)
 {
     start_afresh(a);
-    if (!(t.options & GPU_CONTINUES))
+    if (t.addends < 3)
         return;
     take_up_row<D, 0>(s, c, t, a);
     take_up_row<D, 1>(s, c, t, a);
@@ -341,7 +341,7 @@ PTX void store_direct(const site &s, const consumer &c, const gpu_task &t, const
         return;
     for (uint32_t i = 0; i < t.targets; i++)
         store_row<D, H>(link_matrix(s, target + i), c, row, a);
-    if ((t.options & GPU_LEAVES) && c.lane % 4 == 0) {
+    if (t.addends > 1 && lse->matrix.more && c.lane % 4 == 0) {
         matrix x = link_matrix(s, lse);
 
         ((float *)x.address)[row * x.ld] =

@@ -17,9 +17,8 @@ struct attention_maps {
 };
 
 /* Each warpgroup's rows into its own staging, in boxes as results have. */
-PTX void load_queries(const site &s, attention_loader &l, const gpu_task &t, uint32_t panels)
+PTX void load_queries(const site &s, attention_loader &l, const gpu_matrix &q, uint32_t panels)
 {
-    const gpu_matrix q = task_addends(s, t)->matrix;
     const void *map = view_store_map(s, s.program->views[q.view]);
     uint32_t full = barrier_at(s, BARRIER_QUERIES_FULL);
 
@@ -42,14 +41,12 @@ PTX void load_panels(const site &s, const void *map, uint32_t row, uint32_t col,
         tensor_load(to + i * PANEL_BYTES, map, col + i * 64, row, full);
 }
 
-/* The keys that some query sees. */
-PTX uint32_t keys_seen(const gpu_task &t, const gpu_segment &g)
+/* The keys that some query sees; `position` is the first one's. */
+PTX uint32_t keys_seen(const gpu_task &t, const gpu_segment &g, uint32_t position)
 {
-    uint32_t end = t.position + t.m;
-
-    if (!(t.options & GPU_CAUSAL))
+    if (position == GPU_UNMASKED)
         return g.k;
-    return g.position < end ? min(g.k, end - g.position) : 0;
+    return g.position < position + t.m ? min(g.k, position + t.m - g.position) : 0;
 }
 
 PTX void load_keys(const site &s, attention_loader &l, const attention_maps &maps,
@@ -74,14 +71,15 @@ PTX void load_values(const site &s, attention_loader &l, const attention_maps &m
     panels_advance(l.values, maps.panels);
 }
 
-/* A segment's blocks; *late is the row of the values that are still to be loaded, if any are. */
+/* So many keys of a segment. */
 PTX void load_segment(const site &s, attention_loader &l, const attention_maps &maps,
-                      const gpu_task &t, const gpu_segment &g, uint32_t keys)
+                      const gpu_task &t, const gpu_segment &g, uint32_t keys, uint32_t position)
 {
     uint32_t first = 0;
 
     for (; first < keys; first += GPU_KEYS) {
-        uint32_t ahead = t.options & GPU_CAUSAL ? g.position + first - t.position : KEYS_FAR_BEHIND;
+        uint32_t ahead =
+            position == GPU_UNMASKED ? KEYS_FAR_BEHIND : g.position + first - position;
 
         load_keys(s, l, maps, t, t.a_row + (uint32_t)g.a_add + first,
                   {min(keys - first, GPU_KEYS), ahead});
@@ -95,21 +93,22 @@ PTX void load_attention(const site &s, attention_loader &l, const gpu_task &t)
 {
     attention_maps maps = {view_load_map(s, s.program->views[t.a_view]),
                            view_load_map(s, s.program->views[t.b_view]), t.n / 64};
+    const gpu_matrix q = task_addends(s, t)->matrix;
     bool any = false;
 
     panels_align(l.keys, maps.panels);
     panels_align(l.values, maps.panels);
     fence_proxy(); /* behind the acquired flags may be ordinary stores */
-    load_queries(s, l, t, maps.panels);
+    load_queries(s, l, q, maps.panels);
     for (uint32_t i = 0; i < t.segment_count; i++) {
         const gpu_segment &g = s.program->segments[t.segments + i];
-        uint32_t keys = keys_seen(t, g);
+        uint32_t keys = keys_seen(t, g, q.more);
 
         if (keys == 0)
             continue;
         await_flags(s, g.wait, GPU_LOAD, t, i);
         fence_proxy();
-        load_segment(s, l, maps, t, g, keys);
+        load_segment(s, l, maps, t, g, keys, q.more);
         any = true;
     }
     if (any)

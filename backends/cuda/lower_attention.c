@@ -73,13 +73,6 @@ static enum status check_results(struct lowering *l)
     return ST_OK;
 }
 
-static uint8_t options(const struct task *t)
-{
-    return (uint8_t)((t->attention.causal ? GPU_CAUSAL : 0) |
-                     (t->attention.leaves ? GPU_LEAVES : 0) |
-                     (t->addend_count > 0 ? GPU_CONTINUES : 0));
-}
-
 enum status lower_attention(struct lowering *l)
 {
     const struct task *t = l->task;
@@ -92,7 +85,6 @@ enum status lower_attention(struct lowering *l)
     l->word.kind = GPU_ATTENTION_DIRECT;
     if (!t->attention.leaves && lower_stores_by_map(l))
         l->word.kind = GPU_ATTENTION;
-    l->word.options = options(t);
     l->word.a_view = keys.view;
     l->word.a_row = keys.row;
     l->word.a_col = keys.col;
@@ -100,7 +92,6 @@ enum status lower_attention(struct lowering *l)
     l->word.b_row = values.row;
     l->word.b_col = values.col;
     l->word.k = total_blocks(l);
-    l->word.position = (uint32_t)t->attention.position;
     return lower_segments(l);
 }
 
@@ -110,8 +101,9 @@ enum status lower_attention_links(struct lowering *l)
     struct gpu_matrix queries;
 
     TRY(place_loaded(l, &t->attention.q, "queries", &queries));
-    TRY(lower_addend(l, &t->attention.q, 0));
-    if (l->word.options & (GPU_LEAVES | GPU_CONTINUES))
-        TRY(lower_addend(l, &t->attention.lse, 0));
-    return l->word.options & GPU_CONTINUES ? lower_addend(l, &t->addend, 0) : ST_OK;
+    TRY(lower_addend(l, &t->attention.q, 0,
+                     t->attention.causal ? (uint32_t)t->attention.position : GPU_UNMASKED));
+    if (t->attention.leaves || t->addend_count > 0)
+        TRY(lower_addend(l, &t->attention.lse, 0, t->attention.leaves));
+    return t->addend_count > 0 ? lower_addend(l, &t->addend, 0, 0) : ST_OK;
 }

@@ -98,12 +98,13 @@ enum status lower_targets(struct lowering *l)
     return ST_OK;
 }
 
-enum status lower_addend(struct lowering *l, const struct operand *o, uint64_t extra)
+enum status lower_addend(struct lowering *l, const struct operand *o, uint64_t extra, uint32_t more)
 {
     union gpu_link link;
 
     TRY(count_up(l, &l->word.addends, "addends"));
     TRY(lower_place(l, o, o->rank, extra, &link.matrix));
+    link.matrix.more = more;
     return add_link(l->out, link);
 }
 
@@ -114,7 +115,7 @@ enum status lower_addends(struct lowering *l)
     if (t->op == OP_ATTENTION)
         return lower_attention_links(l);
     for (uint32_t i = 0; i < t->addend_count; i++)
-        TRY(lower_addend(l, &t->addend, i * t->addend_stride));
+        TRY(lower_addend(l, &t->addend, i * t->addend_stride, 0));
     return ST_OK;
 }
 

@@ -43,19 +43,10 @@ enum gpu_kind {
     GPU_PUT, /* a command to the proxy */
 };
 
-/* Options of an attention.  Its addends are the queries, then, as the options say, log-sum-exps and
- * the result so far. */
-enum {
-    GPU_CAUSAL = 1,
-    GPU_LEAVES = 2,    /* log-sum-exps, to a next task */
-    GPU_CONTINUES = 4, /* from what a task before left */
-};
-
 struct gpu_task {
     uint8_t kind;  /* enum gpu_kind */
     uint8_t queue; /* these two for reports */
-    uint8_t entry_waits, late_waits, targets, addends, signals;
-    uint8_t options;
+    uint8_t entry_waits, late_waits, targets, addends, signals, reserved;
     uint32_t links; /* the first one */
     uint32_t index;
     uint32_t m, n;
@@ -64,7 +55,7 @@ struct gpu_task {
     uint32_t a_view, a_row, a_col;
     uint32_t b_view, b_row, b_col;
     uint32_t segments, segment_count; /* 0: all of k at once, but for attention */
-    uint32_t position;                /* attention: of the first query */
+    uint32_t reserved2;
 };
 
 /* Flags are those of the worker's rank. */
@@ -79,9 +70,15 @@ struct gpu_signal {
     uint32_t system; /* the reader is on another device */
 };
 
+/* An attention's addends are the queries and, where something is handed on, log-sum-exps and the
+ * result so far. */
 struct gpu_matrix {
-    uint32_t view, row, col, reserved;
+    uint32_t view, row, col;
+    uint32_t more; /* queries: the first one's position, or GPU_UNMASKED; log-sum-exps: 1 if they are
+                      to be written */
 };
+
+#define GPU_UNMASKED UINT32_MAX /* every query sees every key */
 
 union gpu_link {
     struct gpu_wait wait;
