@@ -258,7 +258,7 @@ template <int D, int H>
 PTX void take_up_row(const site &s, const consumer &c, const gpu_task &t, attending<D> &a)
 {
     const gpu_link *link = task_addends(s, t) + 1;
-    matrix lse = link_matrix(s, link), before = link_matrix(s, link + 1);
+    matrix lse = matrix_at(s, link[0].matrix), before = matrix_at(s, link[1].matrix);
     uint32_t row = query_row(c) + 8 * H;
     float log_sum;
 
@@ -324,7 +324,7 @@ PTX void store_row(const matrix &to, const consumer &c, uint32_t row, const atte
         uint64_t at = row * to.ld + 8 * i + c.lane % 4 * 2;
         float x = a.result[4 * i + 2 * H], y = a.result[4 * i + 2 * H + 1];
 
-        if (to.is_f32)
+        if (to.is_wide)
             *(float2 *)((float *)to.address + at) = {x, y};
         else
             *(uint32_t *)((unsigned short *)to.address + at) = pair_of(x, y);
@@ -334,15 +334,15 @@ PTX void store_row(const matrix &to, const consumer &c, uint32_t row, const atte
 template <int D, int H>
 PTX void store_direct(const site &s, const consumer &c, const gpu_task &t, const attending<D> &a)
 {
-    const gpu_link *target = task_targets(s, t), *lse = task_addends(s, t) + 1;
+    const gpu_link *lse = task_addends(s, t) + 1;
     uint32_t row = query_row(c) + 8 * H;
 
     if (row >= t.m)
         return;
     for (uint32_t i = 0; i < t.targets; i++)
-        store_row<D, H>(link_matrix(s, target + i), c, row, a);
+        store_row<D, H>(matrix_at(s, task_target(s, t, i)), c, row, a);
     if (t.addends > 1 && lse->matrix.more && c.lane % 4 == 0) {
-        matrix x = link_matrix(s, lse);
+        matrix x = matrix_at(s, lse->matrix);
 
         ((float *)x.address)[row * x.ld] =
             (a.highest[H] * score_scale<D>() + __log2f(a.sum[H])) * LN_2;

@@ -4,7 +4,8 @@
 
 #include "backends/cuda/attention.cuh"
 #include "backends/cuda/load.cuh"
-#include "backends/cuda/plain.cuh"
+#include "backends/cuda/gather.cuh"
+#include "backends/cuda/route.cuh"
 #include "backends/cuda/wgmma.cuh"
 
 /* ---- the main loop: one group of products stays in flight ---- */
@@ -98,8 +99,37 @@ PTX void finish(const site &s, consumer &c, const gpu_task &t, float (&d)[128])
     barrier_arrive(staged);
 }
 
-/* ---- the epilogue by ordinary accesses: 128 columns at a time through staging, 16 rows a warp
- * ---- */
+/* ---- the epilogue by rows: through staging, 16 rows a warp, so that those of another tile stay ---- */
+
+PTX uint4 staged_vector(const site &s, const consumer &c, uint32_t row, uint32_t vector)
+{
+    const char *at = s.memory + STAGING_AT + c.group * STAGING_BYTES + (vector >> 3) * STAGING_BOX_BYTES;
+
+    return *(const uint4 *)(at + row * 128 + (((vector & 7) ^ (row & 7)) << 4));
+}
+
+PTX void store_staged_rows(const site &s, const consumer &c, const gpu_task &t, const matrix &to)
+{
+    for (uint32_t row = c.warp * 16; row < c.warp * 16 + 16; row++) {
+        uint32_t y = c.group * 64 + row;
+
+        if (y < t.m && c.lane * VECTOR < t.n)
+            *(uint4 *)vector_address(to, {y, c.lane * VECTOR}) = staged_vector(s, c, row, c.lane);
+    }
+}
+
+PTX void finish_rows(const site &s, consumer &c, const gpu_task &t, const float (&d)[128])
+{
+    await_staging(s, c);
+    stage(s, c, d);
+    __syncwarp();
+    for (uint32_t i = 0; i < t.targets; i++)
+        store_staged_rows(s, c, t, matrix_at(s, task_target(s, t, i)));
+    fence_proxy();
+    barrier_arrive(barrier_at(s, BARRIER_STAGED + c.group));
+}
+
+/* ---- the epilogue by elements: 128 columns at a time through staging, 16 rows a warp ---- */
 
 #define HALF_COLS (GPU_TILE_N / 2)
 
@@ -138,30 +168,40 @@ PTX void multiply_tile(const site &s, consumer &c, const gpu_task &t)
     float d[128];
 
     multiply(s, c, d, t.k);
-    if (t.kind == GPU_GEMM) {
+    if (t.kind == GPU_GEMM)
         finish(s, c, t, d);
-        return;
-    }
-    finish_direct(s, c, t, d);
-    if (!someone_left(s))
-        signal_plain(s, t, c.thread);
+    else if (t.kind == GPU_GEMM_ROWS)
+        finish_rows(s, c, t, d);
+    else
+        finish_direct(s, c, t, d);
 }
 
 /* ---- the role ---- */
 
+/* They have written the results themselves. */
+PTX bool consumers_signal(const gpu_task &t)
+{
+    return t.kind == GPU_GEMM_ROWS || t.kind == GPU_GEMM_DIRECT || t.kind == GPU_GEMM_PLAIN ||
+           t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE || t.kind == GPU_REDUCE_PLAIN ||
+           t.kind == GPU_ROUTE || is_gather(t);
+}
+
 PTX void consume(const site &s, consumer &c, const gpu_task &t)
 {
-    if (t.kind == GPU_GEMM || t.kind == GPU_GEMM_DIRECT) {
+    if (uses_tiles(t))
         multiply_tile(s, c, t);
-    } else if (t.kind == GPU_ATTENTION || t.kind == GPU_ATTENTION_DIRECT) {
+    else if (is_attention(t))
         attend(s, c, t);
-    } else if (t.kind == GPU_REDUCE) {
+    else if (t.kind == GPU_REDUCE)
         reduce_task(s, t, c.thread);
-        signal_plain(s, t, c.thread);
-    } else if (t.kind == GPU_GEMM_PLAIN || t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE_PLAIN) {
+    else if (is_gather(t))
+        gather_rows(s, t, c.thread);
+    else if (t.kind == GPU_ROUTE)
+        route_task(s, t, c.thread);
+    else if (t.kind == GPU_GEMM_PLAIN || t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE_PLAIN)
         plain_task(s, t, c.thread);
+    if (consumers_signal(t) && !someone_left(s))
         signal_plain(s, t, c.thread);
-    }
 }
 
 PTX void run_consumer(const site &s, uint32_t thread)

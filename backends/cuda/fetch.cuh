@@ -3,32 +3,16 @@
 #ifndef BACKENDS_CUDA_FETCH_CUH
 #define BACKENDS_CUDA_FETCH_CUH
 
-#include "backends/cuda/site.cuh"
+#include "backends/cuda/select.cuh"
 
-/* A run of flags, one a lane at a time; the lanes stay together. */
+/* A run of flags. */
 PTX void await_flags_warp(const site &s, const gpu_wait &w, const gpu_task &t, uint32_t lane)
 {
     for (uint32_t first = 0; first < w.count; first += 32) {
-        bool mine = first + lane < w.count;
-        flag_wait f = mine ? flag_wait_of(s, w, first + lane) : flag_wait{0, 0, 0, false};
-        uint64_t since_ns = 0;
+        uint32_t i = first + lane;
 
-        for (uint32_t polls = 1; !__all_sync(ALL_LANES, f.value >= f.wanted); polls++) {
-            __nanosleep(POLL_NANOSECONDS);
-            if (f.value < f.wanted)
-                f.value = load_acquire(f.address, f.system);
-            if (polls % POLLS_PER_LOOK != 0)
-                continue;
-            if (since_ns == 0)
-                since_ns = clock_ns();
-            if (!__any_sync(ALL_LANES, aborted(s)))
-                continue;
-            if (lane == __ffs(__ballot_sync(ALL_LANES, f.value < f.wanted)) - 1)
-                note_stuck(
-                    s, t,
-                    {GPU_FETCH, GPU_NO_STEP, w.flag + first + lane, f.value, f.wanted, since_ns});
-            leave(s);
-        }
+        await_flag_lanes(s, t, i < w.count ? flag_wait_of(s, w, i) : flag_wait{0, 0, 0, false},
+                         w.flag + i, lane);
     }
 }
 
@@ -61,6 +45,12 @@ PTX void fetch_task(const site &s, const gpu_task *from, ring &r, uint32_t lane)
     __syncwarp();
     for (uint32_t i = 0; i < t.entry_waits; i++)
         await_flags_warp(s, s.program->links[t.links + i].wait, t, lane);
+    __syncwarp(); /* what any lane has waited for has happened for all */
+    if (t.select != SELECT_ALL && lane == 0)
+        select_rows(s, t);
+    __syncwarp();
+    if (is_gather(t))
+        await_rows(s, t, lane);
     publish(s, r, lane);
 }
 

@@ -100,7 +100,7 @@ PTX piece piece_at(const copy_shape &c, uint32_t i)
 PTX copy_shape copy_shape_of(const site &s, const gpu_task &t)
 {
     const gpu_view &v = s.program->views[t.a_view];
-    uint32_t element = v.is_f32 ? 4 : 2;
+    uint32_t element = v.is_wide ? 4 : 2;
     copy_shape c = {
         view_address(s, v, t.a_row, t.a_col), v.ld * element, t.m, t.n * element, 1, 1, 0};
 
@@ -115,13 +115,12 @@ PTX copy_shape copy_shape_of(const site &s, const gpu_task &t)
 PTX void find_copy_targets(const site &s, const gpu_task &t)
 {
     copy_target *out = (copy_target *)(s.memory + COPY_TARGETS_AT);
-    const gpu_link *link = task_targets(s, t);
 
     for (uint32_t i = 0; i < t.targets; i++) {
-        const gpu_matrix m = link[i].matrix;
+        const gpu_matrix m = task_target(s, t, i);
         const gpu_view &v = s.program->views[m.view];
 
-        out[i] = {view_address(s, v, m.row, m.col), v.ld * (v.is_f32 ? 4 : 2)};
+        out[i] = {view_address(s, v, m.row, m.col), v.ld * (v.is_wide ? 4 : 2)};
     }
 }
 
@@ -194,10 +193,10 @@ PTX void use_as(const site &s, loader &l, const ring &r, uint32_t panels)
 
 PTX void load_task(const site &s, loader &l, const gpu_task &t, const ring &r)
 {
-    if (t.kind == GPU_GEMM || t.kind == GPU_GEMM_DIRECT) {
+    if (uses_tiles(t)) {
         use_as(s, l, r, 0);
         load_gemm(s, l, t);
-    } else if (t.kind == GPU_ATTENTION || t.kind == GPU_ATTENTION_DIRECT) {
+    } else if (is_attention(t)) {
         use_as(s, l, r, t.n / 64);
         load_attention(s, l.attention, t);
     } else if (t.kind == GPU_COPY) {

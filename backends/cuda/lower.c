@@ -84,6 +84,8 @@ static enum status lower_put(struct lowering *l)
 {
     struct gpu_table *puts = &l->out->puts[l->rank];
 
+    if (l->task->m > UINT32_MAX)
+        return lower_refuse(l, "extents beyond 32 bits");
     l->word.kind = GPU_PUT;
     l->word.k = (uint32_t)puts->count;
     if (!gpu_table_add(puts, sizeof(struct task), l->task))
@@ -96,10 +98,11 @@ static enum status lower_op(struct lowering *l)
 {
     const struct task *t = l->task;
 
-    if (t->op == OP_ROUTE || t->op == OP_GATHER_ROWS)
         return lower_refuse(l, "this backend has no op %s yet", op_name(t->op));
     if (t->op == OP_PUT)
         return lower_put(l);
+    if (t->op == OP_ROUTE)
+        return lower_route(l);
     if (t->op == OP_NOP || t->m == 0 || t->n == 0) {
         l->word.kind = GPU_SIGNAL;
         return ST_OK;
@@ -108,6 +111,8 @@ static enum status lower_op(struct lowering *l)
         return lower_refuse(l, "extents beyond 32 bits");
     if (t->op == OP_ATTENTION)
         return lower_attention(l);
+    if (t->op == OP_GATHER_ROWS)
+        return lower_gather(l);
     return t->op == OP_GEMM ? lower_gemm(l) : lower_move(l);
 }
 
@@ -120,11 +125,11 @@ static bool without_gaps(const struct task *t)
     return all && t->m * t->n < UINT32_MAX / 4;
 }
 
-/* Rows without gaps are one long row.  A copy to nobody but itself is nothing; one to more targets
+/* Rows without gaps are one long row, if all of them are there.  A copy to nobody but itself is nothing; one to more targets
  * than the loader remembers goes the plain way. */
 static void settle_copy(struct lowering *l)
 {
-    if (l->word.kind == GPU_COPY && without_gaps(l->task)) {
+    if (l->word.kind == GPU_COPY && l->word.select == SELECT_ALL && without_gaps(l->task)) {
         l->word.n *= l->word.m;
         l->word.m = 1;
     }
@@ -150,10 +155,11 @@ static enum status lower_task(struct lowered *out, uint32_t rank, uint32_t queue
     TRY(lower_waits(&l));
     if (l.word.kind != GPU_PUT && l.word.kind != GPU_SIGNAL) {
         TRY(lower_targets(&l));
-        TRY(lower_addends(&l));
+        TRY(task.op == OP_GATHER_ROWS ? lower_sources(&l) : lower_addends(&l));
     }
     if (l.word.kind != GPU_PUT)
         TRY(lower_signals(&l));
+    TRY(lower_dynamic(&l));
     settle_copy(&l);
     out->kinds[l.word.kind]++;
     ADD(out, tasks, struct gpu_task, &l.word);
@@ -222,7 +228,7 @@ enum status lower_program(const struct program *p, const struct placement *ranks
 void lowered_free(struct lowered *l)
 {
     struct gpu_table *tables[] = {&l->tasks, &l->links, &l->segments, &l->views,
-                                  &l->maps,  &l->walks, &l->view_next};
+                                  &l->maps,  &l->walks, &l->view_next, &l->routes};
 
     for (uint32_t i = 0; i < sizeof tables / sizeof *tables; i++)
         free(tables[i]->items);

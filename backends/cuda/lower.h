@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "backends/cuda/words.h"
+#include "core/route.h"
 #include "core/status.h"
 
 /* A growing array. */
@@ -26,19 +27,25 @@ struct view_map { /* a tensor map to be encoded */
     uint32_t box_rows;
 };
 
+struct lowered_route {
+    struct gpu_route word; /* scratch and counter are the caller's to add */
+    const struct route *route;
+};
+
 struct lowered {
     const struct program *program;
     const struct placement *ranks;
     struct gpu_table tasks; /* struct gpu_task, by rank, then queue */
     struct gpu_table links, segments, views;
     struct gpu_table maps;  /* struct view_map; copy c of a view: two, loads then stores */
+    struct gpu_table routes; /* struct lowered_route */
     struct gpu_table walks; /* segment walks known so far */
     uint32_t *first_view;   /* by rank and buffer: head of a chain through view_next */
     struct gpu_table view_next;
     uint64_t *queue_first;  /* by rank and queue: index of the first task */
     uint8_t *put_raised;    /* by rank and flag: raised by puts */
     struct gpu_table *puts; /* by rank: struct task */
-    uint64_t kinds[16];     /* tasks by enum gpu_kind */
+    uint64_t kinds[GPU_KIND_COUNT]; /* tasks by enum gpu_kind */
     uint64_t put_count;
     char why[512];
 };

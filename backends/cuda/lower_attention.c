@@ -23,6 +23,8 @@ static enum status check_extents(struct lowering *l)
 {
     const struct task *t = l->task;
 
+    if (t->select.mode != SELECT_ALL)
+        return lower_refuse(l, "an attention with a selection");
     if (t->n != 64 && t->n != 128)
         return lower_refuse(l, "heads of %" PRIu64 " elements, this backend has 64 and 128", t->n);
     if (t->m > GPU_TILE_M)

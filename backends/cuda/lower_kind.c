@@ -36,7 +36,7 @@ static bool loads_by_map(const struct lowering *l, const struct gpu_matrix *a,
 }
 
 /* A whole tile goes out unless the matrix itself ends where the task's part does; of an attention as
- * many columns as it has. */
+ * many columns as it has.  How many rows of a dynamic task there are turns out on the device. */
 static bool tile_fits(struct lowering *l, const struct operand *o, uint32_t owner)
 {
     const struct task *t = l->task;
@@ -46,7 +46,7 @@ static bool tile_fits(struct lowering *l, const struct operand *o, uint32_t owne
     if (lower_place(l, o, owner, 0, &m) != ST_OK || !is_mapped(l->out, &m))
         return false;
     rows = lower_view_rows(l->out, o->buffer, lower_view(l->out, m.view)->ld);
-    return (t->m == GPU_TILE_M || m.row + t->m == rows) &&
+    return (t->m == GPU_TILE_M || t->select.mode != SELECT_ALL || m.row + t->m == rows) &&
            (t->n == GPU_TILE_N || t->op == OP_ATTENTION ||
             m.col + t->n == lower_view(l->out, m.view)->ld);
 }
@@ -85,9 +85,10 @@ static bool in_vectors(const struct lowering *l, const struct operand *o, uint64
 {
     const struct buffer *b = &l->out->program->buffers[o->buffer];
     uint64_t bytes = dtype_bytes(b->dtype);
+    bool one_row = l->task->m == 1 && l->task->select.mode == SELECT_ALL && l->task->op != OP_GATHER_ROWS;
 
     return b->dtype == l->out->program->buffers[l->task->out[0].buffer].dtype &&
-           (o->offset + extra) * bytes % 16 == 0 && (o->ld * bytes % 16 == 0 || l->task->m == 1) &&
+           (o->offset + extra) * bytes % 16 == 0 && (o->ld * bytes % 16 == 0 || one_row) &&
            l->task->n * bytes % 16 == 0 && lower_copy_bytes(l->out->program, o->buffer) % 16 == 0;
 }
 
@@ -101,7 +102,15 @@ static bool all_in_vectors(const struct lowering *l)
     for (uint32_t i = 0; i < t->addend_count; i++)
         if (!in_vectors(l, &t->addend, i * t->addend_stride))
             return false;
-    return t->op != OP_COPY || in_vectors(l, &t->a, 0);
+    return (t->op != OP_COPY && t->op != OP_GATHER_ROWS) || in_vectors(l, &t->a, 0);
+}
+
+static bool stores_by_rows(const struct lowering *l)
+{
+    const struct task *t = l->task;
+
+    return t->out_count > 0 && t->addend_count == 0 && all_in_vectors(l) &&
+           l->out->program->buffers[t->out[0].buffer].dtype == DTYPE_BF16;
 }
 
 enum gpu_kind lower_gemm_kind(struct lowering *l, const struct gpu_matrix *a,
@@ -109,7 +118,10 @@ enum gpu_kind lower_gemm_kind(struct lowering *l, const struct gpu_matrix *a,
 {
     if (!loads_by_map(l, a, b))
         return GPU_GEMM_PLAIN;
-    return lower_stores_by_map(l) && adds_by_map(l) ? GPU_GEMM : GPU_GEMM_DIRECT;
+    if (lower_stores_by_map(l) && adds_by_map(l) &&
+        (l->task->select.mode == SELECT_ALL || stores_by_rows(l)))
+        return GPU_GEMM;
+    return stores_by_rows(l) ? GPU_GEMM_ROWS : GPU_GEMM_DIRECT;
 }
 
 enum gpu_kind lower_move_kind(const struct lowering *l)
@@ -119,6 +131,8 @@ enum gpu_kind lower_move_kind(const struct lowering *l)
 
     if (l->task->op == OP_COPY)
         return vectors ? GPU_COPY : GPU_COPY_PLAIN;
+    if (l->task->op == OP_GATHER_ROWS)
+        return vectors ? GPU_GATHER : GPU_GATHER_PLAIN;
     return vectors && p->buffers[l->task->out[0].buffer].dtype == DTYPE_BF16 ? GPU_REDUCE
                                                                              : GPU_REDUCE_PLAIN;
 }

@@ -37,17 +37,18 @@ static enum status add_wait(struct lowering *l, const struct wait *w, uint8_t *c
     return add_link(l->out, link);
 }
 
-/* A task that cannot wait in the middle waits for everything at its entry: that is never too early.
- */
+/* A task that cannot wait in the middle waits for everything at its entry: that is never too early.  What is
+ * selected may turn out to be a kind that cannot. */
 static bool waits_late(const struct lowering *l)
 {
-    return l->word.kind == GPU_GEMM;
+    return l->word.kind == GPU_GEMM && l->task->select.mode == SELECT_ALL;
 }
 
 static bool waits_by_step(const struct lowering *l)
 {
-    return l->word.kind == GPU_GEMM || l->word.kind == GPU_GEMM_DIRECT ||
-           l->word.kind == GPU_ATTENTION || l->word.kind == GPU_ATTENTION_DIRECT;
+    return l->word.kind == GPU_GEMM || l->word.kind == GPU_GEMM_ROWS ||
+           l->word.kind == GPU_GEMM_DIRECT || l->word.kind == GPU_ATTENTION ||
+           l->word.kind == GPU_ATTENTION_DIRECT;
 }
 
 enum status lower_waits(struct lowering *l)

@@ -48,6 +48,14 @@ enum status lower_signals(struct lowering *l);
 enum status lower_wait(struct lowering *l, const struct wait *w, struct gpu_wait *out);
 enum status lower_addend(struct lowering *l, const struct operand *o, uint64_t extra, uint32_t more);
 
+/* ---- lower_dynamic.c ---- */
+
+enum status lower_gather(struct lowering *l);
+enum status lower_route(struct lowering *l);
+enum status lower_sources(struct lowering *l);
+/* What stands behind the signals of a task that looks into control buffers. */
+enum status lower_dynamic(struct lowering *l);
+
 /* ---- lower_segments.c ---- */
 
 enum status lower_segments(struct lowering *l);

@@ -23,7 +23,7 @@ uint64_t lower_view_rows(const struct lowered *out, uint32_t buffer, uint64_t ld
 /* What a tensor map can describe. */
 static bool mappable(const struct gpu_view *v, uint64_t rows)
 {
-    return !v->is_f32 && v->base % 16 == 0 && v->ld * 2 % 16 == 0 && rows > 0 && rows < 1u << 31 &&
+    return !v->is_wide && v->base % 16 == 0 && v->ld * 2 % 16 == 0 && rows > 0 && rows < 1u << 31 &&
            v->ld < 1u << 31 && v->copy_bytes % 16 == 0;
 }
 
@@ -51,7 +51,7 @@ static enum status add_view(struct lowered *out, uint32_t rank, uint32_t buffer,
         .copy_bytes = lower_copy_bytes(out->program, buffer),
         .ld = ld,
         .depth = b->depth,
-        .is_f32 = b->dtype == DTYPE_F32,
+        .is_wide = b->dtype != DTYPE_BF16,
     };
 
     TRY(add_maps(out, &v, lower_view_rows(out, buffer, ld)));

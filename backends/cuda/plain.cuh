@@ -7,34 +7,32 @@
 
 struct matrix {
     uint64_t address, ld;
-    bool is_f32;
+    bool is_wide;
 };
 
 PTX matrix matrix_of(const site &s, uint32_t view, uint64_t row, uint64_t col)
 {
     const gpu_view &v = s.program->views[view];
 
-    return {view_address(s, v, row, col), v.ld, v.is_f32 != 0};
+    return {view_address(s, v, row, col), v.ld, v.is_wide != 0};
 }
 
-PTX matrix link_matrix(const site &s, const gpu_link *link)
+PTX matrix matrix_at(const site &s, const gpu_matrix &m)
 {
-    const gpu_matrix m = link->matrix;
-
     return matrix_of(s, m.view, m.row, m.col);
 }
 
 /* Past the first-level cache, which does not see what others write. */
 PTX float load_element(const matrix &x, uint64_t at)
 {
-    if (x.is_f32)
+    if (x.is_wide)
         return __ldcg((const float *)x.address + at);
     return pair_low(__ldcg((const unsigned short *)x.address + at));
 }
 
 PTX void store_element(const matrix &x, uint64_t at, float value)
 {
-    if (x.is_f32)
+    if (x.is_wide)
         ((float *)x.address)[at] = value;
     else
         ((unsigned short *)x.address)[at] = (unsigned short)pair_of(value, 0);
@@ -45,7 +43,7 @@ PTX float add_addends(const site &s, const gpu_task &t, uint32_t row, uint32_t c
     const gpu_link *link = task_addends(s, t);
 
     for (uint32_t i = 0; i < t.addends; i++) {
-        matrix x = link_matrix(s, link + i);
+        matrix x = matrix_at(s, link[i].matrix);
 
         sum += load_element(x, row * x.ld + col);
     }
@@ -54,10 +52,8 @@ PTX float add_addends(const site &s, const gpu_task &t, uint32_t row, uint32_t c
 
 PTX void store_to_all(const site &s, const gpu_task &t, uint32_t row, uint32_t col, float value)
 {
-    const gpu_link *link = task_targets(s, t);
-
     for (uint32_t i = 0; i < t.targets; i++) {
-        matrix x = link_matrix(s, link + i);
+        matrix x = matrix_at(s, task_target(s, t, i));
 
         store_element(x, row * x.ld + col, value);
     }
@@ -140,10 +136,8 @@ PTX uint64_t vector_address(const matrix &x, const vector_place &p)
 PTX void store_sums(const site &s, const gpu_task &t, const float (&sum)[BATCH][VECTOR],
                     uint32_t first, uint32_t count)
 {
-    const gpu_link *targets = task_targets(s, t);
-
     for (uint32_t i = 0; i < t.targets; i++) {
-        matrix x = link_matrix(s, targets + i);
+        matrix x = matrix_at(s, task_target(s, t, i));
 
 #pragma unroll
         for (int b = 0; b < BATCH; b++) {
@@ -163,7 +157,7 @@ PTX void reduce_batch(const site &s, const gpu_task &t, uint32_t first, uint32_t
     float sum[BATCH][VECTOR] = {};
 
     for (uint32_t i = 0; i < t.addends; i++) {
-        matrix x = link_matrix(s, addends + i);
+        matrix x = matrix_at(s, addends[i].matrix);
         uint4 v[BATCH];
 
 #pragma unroll

@@ -40,15 +40,17 @@ static uint8_t *located(const struct proxy *p, uint32_t rank, const struct opera
            o->offset * bytes;
 }
 
-static void start_put(struct proxy *p, const struct task *put, uint64_t epoch)
+static void start_put(struct proxy *p, const struct task *put, uint64_t epoch, uint64_t rows)
 {
-    uint64_t bytes = put->m * put->n * dtype_bytes(p->program->buffers[put->a.buffer].dtype);
+    const struct buffer *b = &p->program->buffers[put->a.buffer];
+    uint64_t bytes = rows * put->n * dtype_bytes(b->dtype);
     struct proxy_pending *pending = &p->pending[p->pending_end % PROXY_PENDING];
 
     if (bytes == 0) {
         raise_flags(p, put);
         return;
     }
+    __atomic_fetch_add(buffer_is_control(b) ? &p->control_bytes : &p->bytes, bytes, __ATOMIC_RELAXED);
     pending->put = put;
     if (loopback_put(&p->link, located(p, put->out[0].rank, &put->out[0], epoch),
                      located(p, p->rank, &put->a, epoch), bytes, &pending->ticket) == cudaSuccess)
@@ -72,14 +74,15 @@ static bool complete_one(struct proxy *p)
 
 static bool take_one(struct proxy *p, uint64_t *taken)
 {
-    uint64_t *slot = &p->slots[*taken % p->capacity];
-    uint64_t command = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+    struct gpu_command *slot = &p->slots[*taken % p->capacity];
+    uint64_t command = __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE), rows;
 
     if (command == 0 || p->pending_end - p->pending_first == PROXY_PENDING)
         return false;
-    __atomic_store_n(slot, 0, __ATOMIC_RELAXED);
+    rows = slot->rows;
+    __atomic_store_n(&slot->word, 0, __ATOMIC_RELAXED);
     __atomic_store_n(p->tail, ++*taken, __ATOMIC_RELEASE);
-    start_put(p, &p->puts[(uint32_t)command - 1], command >> 32);
+    start_put(p, &p->puts[(uint32_t)command - 1], command >> 32, rows);
     return true;
 }
 

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "backends/cuda/loopback.h"
+#include "backends/cuda/words.h"
 #include "core/program.h"
 
 #define PROXY_PENDING 256 /* puts on their way at a time */
@@ -32,13 +33,14 @@ struct proxy {
     const struct proxy_rank *ranks; /* all, by rank */
     uint32_t rank;
     const struct task *puts; /* by number */
-    uint64_t *slots;
+    struct gpu_command *slots;
     uint64_t *tail;
     uint64_t capacity;
     struct loopback link;
     struct proxy_pending pending[PROXY_PENDING];
     uint64_t pending_first, pending_end;
     uint64_t delivered; /* puts; for the watch */
+    uint64_t bytes, control_bytes; /* put so far, the latter of control buffers */
     bool failed;
     bool closed, started;
     pthread_t thread;

@@ -1,5 +1,6 @@
 #include "backends/cuda/rig.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +131,7 @@ static enum status create_flags(struct rig *r, struct rig_rank *rank)
 static enum status create_rank(struct rig *r, uint32_t index)
 {
     struct rig_rank *rank = &r->ranks[index];
-    uint64_t counters = (r->program->queue_count + 1) * sizeof *rank->counters;
+    uint64_t counters = (r->program->queue_count + 2) * sizeof *rank->counters;
 
     rank->index = index;
     for (uint32_t i = 0; i < r->device_count; i++)
@@ -172,13 +173,20 @@ static enum status upload_flags(struct rig *r, struct rig_rank *rank)
 
 /* ---- the program's tables ---- */
 
+static enum status add_table(struct rig *r, struct device *d, uint64_t bytes, void **address_out)
+{
+    assert(d->table_count < DEVICE_TABLES_MAX);
+    TRY_CUDA(r, cudaMalloc(address_out, bytes));
+    d->tables[d->table_count++] = *address_out;
+    return ST_OK;
+}
+
 static enum status upload(struct rig *r, struct device *d, const void *items, uint64_t bytes,
                           const void **address_out)
 {
     void *p;
 
-    TRY_CUDA(r, cudaMalloc(&p, bytes + 128));
-    d->tables[d->table_count++] = p;
+    TRY(add_table(r, d, bytes + 128, &p));
     TRY_CUDA(r, cudaMemcpy(p, items, bytes, cudaMemcpyHostToDevice));
     *address_out = p;
     return ST_OK;
@@ -194,13 +202,27 @@ static enum status create_scratch(struct rig *r, struct device *d)
 {
     uint64_t stuck = d->worker_count * GPU_ROLE_COUNT * sizeof *d->stuck;
 
-    TRY_CUDA(r, cudaMalloc((void **)&d->stuck, stuck));
-    d->tables[d->table_count++] = d->stuck;
+    TRY(add_table(r, d, stuck, (void **)&d->stuck));
     TRY_CUDA(r, cudaMemset(d->stuck, 0, stuck));
-    TRY_CUDA(r, cudaMalloc((void **)&d->abort, sizeof *d->abort));
-    d->tables[d->table_count++] = d->abort;
+    TRY(add_table(r, d, sizeof *d->abort, (void **)&d->abort));
     TRY_CUDA(r, cudaMemset(d->abort, 0, sizeof *d->abort));
     return ST_OK;
+}
+
+static enum status upload_routes(struct rig *r, struct device *d)
+{
+    const struct lowered_route *routes = r->lowered.routes.items;
+    uint64_t count = r->lowered.routes.count;
+    struct gpu_route *words = calloc(count + 1, sizeof *words);
+    enum status st;
+
+    if (!words)
+        return rig_fail(r, ST_MEMORY, "cuda: no memory for %" PRIu64 " routes", count);
+    for (uint64_t i = 0; i < count; i++)
+        words[i] = routes[i].word;
+    st = upload(r, d, words, count * sizeof *words, (const void **)&d->program.routes);
+    free(words);
+    return st;
 }
 
 static enum status upload_device(struct rig *r, struct device *d, const CUtensorMap *maps)
@@ -215,6 +237,7 @@ static enum status upload_device(struct rig *r, struct device *d, const CUtensor
     TRY(upload_table(r, d, &l->segments, (const void **)&p->segments));
     TRY(upload_table(r, d, &l->views, (const void **)&p->views));
     TRY(upload(r, d, maps, l->maps.count * sizeof *maps, &p->maps));
+    TRY(upload_routes(r, d));
     TRY(upload(r, d, d->workers, d->worker_count * sizeof *d->workers, (const void **)&p->workers));
     TRY(create_scratch(r, d));
     p->stuck = d->stuck;
@@ -296,6 +319,7 @@ enum status rig_create(const struct job *job, struct rig *r)
     for (uint32_t i = 0; i < r->rank_count; i++)
         TRY(create_rank(r, i));
     TRY(lower_for_ranks(r));
+    TRY(rig_create_routes(r));
     for (uint32_t i = 0; i < r->rank_count; i++)
         TRY(upload_flags(r, &r->ranks[i]));
     TRY(upload_program(r));
@@ -314,6 +338,7 @@ void rig_destroy(struct rig *r)
         cudaFree(rank->counters);
         cudaFreeHost(rank->put_flags);
     }
+    rig_destroy_routes(r);
     lowered_free(&r->lowered);
     rig_close_devices(r);
     cudaFreeHost(r->gate);

@@ -6,6 +6,7 @@
  *   device_open .. close      rig_devices.c   what CUDA offers here
  *   rig_create, destroy       rig.c           windows, flags, proxies, the lowered program
  *   rig_begin, rig_end        rig_io.c        inputs, checks, poison
+ *   rig_check_routes          rig_routes.c    what was dropped
  *   rig_wait                  rig_watch.c     until all devices are done, or nothing moves any more
  */
 #ifndef BACKENDS_CUDA_RIG_H
@@ -29,6 +30,7 @@ struct cuda_options {
 };
 
 #define DEVICES_MAX 16
+#define DEVICE_TABLES_MAX 16
 
 struct device {
     int index;
@@ -41,7 +43,7 @@ struct device {
     cudaEvent_t begin, end;
     struct gpu_program program; /* what a launch gets, but for the epoch */
     struct gpu_worker *workers; /* on the host */
-    void *tables[8];            /* device memory to free */
+    void *tables[DEVICE_TABLES_MAX]; /* device memory to free */
     uint32_t table_count;
     uint32_t *abort;         /* device */
     struct gpu_stuck *stuck; /* device */
@@ -53,7 +55,8 @@ struct rig_rank {
     uint8_t *window;        /* device */
     struct gpu_flag *flags; /* device */
     uint64_t *put_flags;    /* pinned, by flag; NULL: the program has no second node */
-    uint64_t *counters;     /* device: a pop counter per queue, then the FIFO's head */
+    uint64_t *counters;     /* device: a pop counter per queue, the FIFO's head, rows dropped */
+    uint64_t dropped;       /* the last of these, as last seen */
     uint64_t pops_per_epoch[PROGRAM_QUEUES_MAX];
     struct proxy proxy;
 };
@@ -102,6 +105,13 @@ void rig_close_devices(struct rig *r);
 uint64_t rig_memory_bytes(const struct job *job); /* on the host */
 enum status rig_create(const struct job *job, struct rig *r);
 void rig_destroy(struct rig *r); /* safe on whatever create left behind */
+
+/* ---- rig_routes.c ---- */
+
+enum status rig_create_routes(struct rig *r); /* completes lowered.routes */
+void rig_destroy_routes(struct rig *r);
+/* After epochs: ST_INPUT if a route that must not drop rows had no room for some. */
+enum status rig_check_routes(struct rig *r);
 
 /* ---- rig_io.c ---- */
 

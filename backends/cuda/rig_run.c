@@ -87,6 +87,7 @@ static enum status run_epochs(struct rig *r, uint64_t epochs, uint64_t *ps_out)
     open_gates(r);
     TRY(rig_wait(r));
     *ps_out = (rig_now_ns() - begin_ns) * 1000;
+    TRY(rig_check_routes(r));
     return r->job->timing.launch ? ST_OK : slowest_device(r, ps_out);
 }
 
@@ -162,6 +163,11 @@ static void fill(const struct rig *r, struct run_result *result)
     result->epochs = r->epoch;
     result->tasks = r->lowered.tasks.count * r->epoch;
     result->puts = r->lowered.put_count * r->epoch;
+    for (uint32_t i = 0; i < r->rank_count; i++) {
+        result->put_bytes += __atomic_load_n(&r->ranks[i].proxy.bytes, __ATOMIC_RELAXED);
+        result->put_control_bytes += __atomic_load_n(&r->ranks[i].proxy.control_bytes, __ATOMIC_RELAXED);
+        result->rows_dropped += r->ranks[i].dropped;
+    }
     result->elements_checked = r->check.checked;
     result->elements_wrong = r->check.wrong;
     snprintf(result->model, sizeof result->model, "%u x %.48s", r->device_count,

@@ -200,6 +200,17 @@ PTX key_block *key_block_at(const site &s, const panel_ring &r)
     return (key_block *)(s.memory + KEY_BLOCKS_AT) + panel_of(r);
 }
 
+/* A GEMM that the loader feeds through the stages. */
+PTX bool uses_tiles(const gpu_task &t)
+{
+    return t.kind == GPU_GEMM || t.kind == GPU_GEMM_ROWS || t.kind == GPU_GEMM_DIRECT;
+}
+
+PTX bool is_attention(const gpu_task &t)
+{
+    return t.kind == GPU_ATTENTION || t.kind == GPU_ATTENTION_DIRECT;
+}
+
 /* ---- flags ---- */
 
 struct flag_wait {
@@ -270,14 +281,33 @@ PTX const gpu_link *task_targets(const site &s, const gpu_task &t)
     return s.program->links + t.links + t.entry_waits + t.late_waits;
 }
 
+PTX gpu_matrix task_target(const site &s, const gpu_task &t, uint32_t i)
+{
+    gpu_matrix m = task_targets(s, t)[i].matrix;
+
+    m.row += t.down;
+    return m;
+}
+
 PTX const gpu_link *task_addends(const site &s, const gpu_task &t)
 {
     return task_targets(s, t) + t.targets;
 }
 
+PTX const gpu_link *task_signals(const site &s, const gpu_task &t)
+{
+    return task_addends(s, t) + t.addends;
+}
+
+/* What a dynamic task has behind its signals. */
+PTX const gpu_link *task_selects(const site &s, const gpu_task &t)
+{
+    return task_signals(s, t) + t.signals;
+}
+
 PTX void signal_all(const site &s, const gpu_task &t)
 {
-    const gpu_link *link = task_addends(s, t) + t.addends;
+    const gpu_link *link = task_signals(s, t);
 
     for (uint32_t i = 0; i < t.signals; i++)
         add_release(link[i].signal.address, link[i].signal.add, link[i].signal.system);
@@ -291,7 +321,7 @@ PTX uint32_t view_copy(const site &s, const gpu_view &v)
 /* Where element (row, col) stands in this epoch. */
 PTX uint64_t view_address(const site &s, const gpu_view &v, uint64_t row, uint64_t col)
 {
-    return v.base + view_copy(s, v) * v.copy_bytes + (row * v.ld + col) * (v.is_f32 ? 4 : 2);
+    return v.base + view_copy(s, v) * v.copy_bytes + (row * v.ld + col) * (v.is_wide ? 4 : 2);
 }
 
 #define MAP_BYTES 128

@@ -22,10 +22,8 @@ struct tile_place {
     uint32_t row, col;
 };
 
-PTX tile_place place_of(const site &s, const storer &st, const gpu_link *link)
+PTX tile_place place_of(const site &s, const storer &st, const gpu_matrix &m)
 {
-    const gpu_matrix m = link->matrix;
-
     return {view_store_map(s, s.program->views[m.view]), m.row + st.group * 64, m.col};
 }
 
@@ -41,7 +39,7 @@ PTX void load_addends(const site &s, storer &st, const gpu_task &t)
     const gpu_link *link = task_addends(s, t);
 
     for (uint32_t i = 0; i < t.addends; i++) {
-        tile_place from = place_of(s, st, link + i);
+        tile_place from = place_of(s, st, link[i].matrix);
 
         if (i > 0)
             await_staged(s, st);
@@ -62,13 +60,12 @@ PTX void store_box_row(const site &s, const storer &st, const tile_place &to, ui
 
 PTX void store_result(const site &s, storer &st, const gpu_task &t)
 {
-    const gpu_link *link = task_targets(s, t);
-    tile_place first = place_of(s, st, link); /* found while the products run */
+    tile_place first = place_of(s, st, task_target(s, t, 0)); /* found while the products run */
 
     await_staged(s, st);
     store_box_row(s, st, first, t.n);
     for (uint32_t i = 1; i < t.targets; i++)
-        store_box_row(s, st, place_of(s, st, link + i), t.n);
+        store_box_row(s, st, place_of(s, st, task_target(s, t, i)), t.n);
     bulk_commit();
     bulk_wait_read<0>();
     barrier_arrive(barrier_at(s, BARRIER_UNSTAGED + st.group));
@@ -141,9 +138,11 @@ PTX void push_put(const site &s, storer &st, const gpu_task &t)
 {
     const gpu_fifo &f = s.worker->fifo;
     uint64_t ticket = atomicAdd((unsigned long long *)f.head, 1ull);
+    gpu_command *slot = (gpu_command *)f.slots + ticket % f.capacity;
 
     await_slot(s, st, f, ticket, t);
-    store_release_system(f.slots + ticket % f.capacity * 8, s.program->epoch << 32 | (t.k + 1));
+    slot->rows = t.m;
+    store_release_system((uint64_t)&slot->word, s.program->epoch << 32 | (t.k + 1));
 }
 
 /* ---- the role ---- */
@@ -161,9 +160,9 @@ PTX void run_storer(const site &s, uint32_t group)
             break;
         if (t.kind == GPU_GEMM)
             store_tile(s, st, t, r.slot);
-        else if (t.kind == GPU_ATTENTION || t.kind == GPU_ATTENTION_DIRECT)
+        else if (is_attention(t))
             store_attention(s, st, t, r.slot);
-        else if (t.kind == GPU_GEMM_DIRECT)
+        else if (uses_tiles(t))
             lend_staging(s, st);
         else if (t.kind == GPU_SIGNAL && group == 0)
             signal_all(s, t);

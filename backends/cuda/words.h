@@ -2,9 +2,12 @@
  *
  * Task     64 bytes, in queue order; everything of varying number stands in links
  * Link     16 bytes: a wait, a signal or a matrix.  A task's links follow each other: entry waits,
- * late waits, targets, addends, signals View     one (rank, buffer, leading dimension): where its
- * matrix is in each epoch, and its tensor maps Flag     a counter with its total per epoch, in a
- * sector of its own Worker   one CTA: which queues it drains
+ *          late waits, targets, addends, signals, and what dynamic work needs (see below)
+ * View     one (rank, buffer, leading dimension): where its matrix is in each epoch, and its tensor
+ *          maps
+ * Flag     a counter with its total per epoch, in a sector of its own
+ * Route    what an OP_ROUTE needs to know
+ * Worker   one CTA: which queues it drains
  *
  * Plain data for C and CUDA; addresses are unified virtual ones, so they may lie on a peer or in
  * pinned host memory. */
@@ -32,7 +35,8 @@ enum gpu_kind {
     GPU_END,         /* no more tasks for this worker */
     GPU_SIGNAL,      /* waits and signals only */
     GPU_GEMM,        /* tensor maps in, wgmma, tensor maps out */
-    GPU_GEMM_DIRECT, /* tensor maps in, wgmma, addends and results by ordinary accesses */
+    GPU_GEMM_ROWS,   /* tensor maps in, wgmma, as many rows as there are, 16 bytes at a time */
+    GPU_GEMM_DIRECT, /* tensor maps in, wgmma, addends and results element by element */
     GPU_GEMM_PLAIN,  /* ordinary accesses and arithmetic: any shape, any alignment */
     GPU_ATTENTION,   /* tensor maps in, wgmma, tensor maps out */
     GPU_ATTENTION_DIRECT, /* tensor maps in, wgmma, results by ordinary stores */
@@ -40,22 +44,33 @@ enum gpu_kind {
     GPU_COPY_PLAIN,
     GPU_REDUCE, /* 16 bytes at a time */
     GPU_REDUCE_PLAIN,
-    GPU_PUT, /* a command to the proxy */
+    GPU_PUT,    /* a command to the proxy */
+    GPU_GATHER, /* 16 bytes at a time */
+    GPU_GATHER_PLAIN,
+    GPU_ROUTE,
+    GPU_KIND_COUNT,
 };
 
+/* Dynamic work.  With `select` a link behind the signals says where to look; the fetcher looks, and
+ * writes what is left of the task into its copy: kind, m, a_row, b_row, down.
+ *
+ * A gather's addends are its sources, one or the node's; behind `select` it has two links more: its
+ * index list, and the flags its rows wait for. */
 struct gpu_task {
     uint8_t kind;  /* enum gpu_kind */
     uint8_t queue; /* these two for reports */
-    uint8_t entry_waits, late_waits, targets, addends, signals, reserved;
+    uint8_t entry_waits, late_waits, targets, addends, signals;
+    uint8_t select; /* enum select_mode */
     uint32_t links; /* the first one */
     uint32_t index;
     uint32_t m, n;
-    uint32_t k; /* elements; GPU_GEMM and GPU_GEMM_DIRECT: blocks of GPU_TILE_K; attention: blocks
-                   of GPU_KEYS, at least one; GPU_PUT: its number */
+    uint32_t k; /* elements; GEMMs by tensor maps: blocks of GPU_TILE_K; attentions: blocks of
+                   GPU_KEYS, at least one; GPU_PUT and GPU_ROUTE: its number; gathers: index values
+                   are below it */
     uint32_t a_view, a_row, a_col;
-    uint32_t b_view, b_row, b_col;
+    uint32_t b_view, b_row, b_col;    /* gathers: b_row is how many rows each source has */
     uint32_t segments, segment_count; /* 0: all of k at once, but for attention */
-    uint32_t reserved2;
+    uint32_t down; /* rows that targets and index list stand further down than their links say */
 };
 
 /* Flags are those of the worker's rank. */
@@ -80,10 +95,23 @@ struct gpu_matrix {
 
 #define GPU_UNMASKED UINT32_MAX /* every query sees every key */
 
+struct gpu_select {
+    uint32_t view, entry; /* row of a control buffer */
+    uint32_t skip;
+    uint32_t b_rows; /* from a group's `b` to the next one's */
+};
+
+struct gpu_indexed {
+    uint32_t first, count; /* flags; count 0: none */
+    uint32_t rows_per_flag, reserved;
+};
+
 union gpu_link {
     struct gpu_wait wait;
     struct gpu_signal signal;
     struct gpu_matrix matrix;
+    struct gpu_select select;
+    struct gpu_indexed indexed;
 };
 
 _Static_assert(sizeof(struct gpu_task) == 64 && sizeof(union gpu_link) == 16,
@@ -102,7 +130,7 @@ struct gpu_view {
     uint64_t copy_bytes; /* from a copy to the next; epoch e uses copy e mod depth */
     uint64_t ld;         /* elements */
     uint32_t depth;
-    uint32_t is_f32;
+    uint32_t is_wide; /* 4 bytes an element: f32, or integers, which are only moved */
     uint32_t maps; /* of copy c: loads maps + 2c, stores maps + 2c + 1; if it can have any */
     uint32_t reserved;
 };
@@ -121,11 +149,35 @@ struct gpu_queue {
     uint64_t counter;        /* address */
 };
 
-/* Commands to the proxy.  A slot holds 0 or (epoch << 32 | number of the put + 1). */
+/* core/route.h, seen from one rank. */
+struct gpu_route {
+    uint32_t kind; /* enum route_kind */
+    uint32_t tokens, experts, top_k;
+    uint32_t nodes, gpus, rank;
+    uint32_t slot_rows, capacity, tile_rows;
+    uint32_t table, counts, index, list; /* views */
+    uint32_t list_rows;
+    uint32_t reserved;
+    uint64_t scratch; /* address of words, see GPU_ROUTE_WORDS */
+    uint64_t dropped; /* address of a counter that is never reset */
+};
+
+/* Scratch: by warp and own expert, counts; by own expert and one more, first row and first entry; by entry,
+ * when its last row can be there; by token, its place in its slot. */
+#define GPU_ROUTE_WARPS 8
+#define GPU_ROUTE_WORDS(tokens, experts, entries)                                                  \
+    (((uint64_t)GPU_ROUTE_WARPS + 2) * ((experts) + 1) + (entries) + (tokens))
+
+/* A slot of the FIFO to the proxy. */
+struct gpu_command {
+    uint64_t word; /* 0: empty; epoch << 32 | number of the put + 1 */
+    uint64_t rows;
+};
+
 struct gpu_fifo {
     uint64_t head;  /* device address: tickets given out */
     uint64_t tail;  /* pinned: slots emptied */
-    uint64_t slots; /* pinned */
+    uint64_t slots; /* pinned: struct gpu_command[] */
     uint64_t capacity;
 };
 
@@ -156,6 +208,7 @@ struct gpu_program {
     const struct gpu_segment *segments;
     const struct gpu_view *views;
     const void *maps; /* CUtensorMap[] */
+    const struct gpu_route *routes;
     const struct gpu_worker *workers;
     struct gpu_stuck *stuck; /* [worker][role] */
     const uint32_t *abort;   /* not 0: everybody ends */

@@ -9,20 +9,11 @@
 #include "harness.h"
 #include "kernels/kernels.h"
 #include "kernels/moe_routing.h"
+#include "../moe_like.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 static const struct world worlds[] = {{1, 1}, {1, 4}, {2, 2}, {2, 4}, {3, 2}};
-
-/* `half` leaves ranks without a token where ranks share the experts out; 3 tokens leave ranks without one to
- * send; with one expert a token, `hot` sends all to one expert. */
-static const struct moe_problem problems[] = {
-    {.tokens = 100, .hidden = 70, .inter = 65, .experts = 24, .top_k = 4, .routing = MOE_UNIFORM},
-    {.tokens = 61, .hidden = 64, .inter = 32, .experts = 9, .top_k = 3, .routing = MOE_SKEWED},
-    {.tokens = 50, .hidden = 33, .inter = 17, .experts = 16, .top_k = 1, .routing = MOE_HOT},
-    {.tokens = 64, .hidden = 40, .inter = 48, .experts = 8, .top_k = 2, .routing = MOE_HALF},
-    {.tokens = 3, .hidden = 16, .inter = 24, .experts = 5, .top_k = 5, .routing = MOE_UNIFORM},
-};
 
 static const char *const params[] = {
     "tile_m=16 tile_n=32 chunk=1KiB gather_rows=8 comm_sms=8",
@@ -82,10 +73,10 @@ static int backend_count(void)
 START_TEST(routings_are_exact)
 {
     int i = _i * harness_stride();
-    int seed = harness_digit(&i, COUNT(seeds)), w = harness_digit(&i, COUNT(worlds)), p = harness_digit(&i, COUNT(problems));
+    int seed = harness_digit(&i, COUNT(seeds)), w = harness_digit(&i, COUNT(worlds)), p = harness_digit(&i, MOE_PROBLEMS);
     int text = harness_digit(&i, COUNT(params));
     enum form form = harness_digit(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
-    struct moe_problem moe = problems[p];
+    struct moe_problem moe = moe_problems[p];
     struct outcome *o;
 
     if (!harness_can_run(backends[i]))
@@ -103,7 +94,7 @@ END_TEST
 /* Room for half of the balanced load: every backend must drop the same pairs. */
 START_TEST(overflow_drops_what_it_says)
 {
-    struct moe_problem moe = problems[_i % COUNT(problems)];
+    struct moe_problem moe = moe_problems[_i % MOE_PROBLEMS];
     uint64_t dropped = UINT64_MAX;
 
     moe.capacity = 0.5;
@@ -113,7 +104,7 @@ START_TEST(overflow_drops_what_it_says)
 
         if (!harness_can_run(backends[b]))
             continue;
-        o = run(backends[b], &moe, worlds[_i / COUNT(problems)], params[0], FORM_FUSED, 5, "");
+        o = run(backends[b], &moe, worlds[_i / MOE_PROBLEMS], params[0], FORM_FUSED, 5, "");
 
         ck_assert_msg(o->result.status == ST_OK, "%s", o->result.report);
         ck_assert(o->result.rows_dropped > 0);
@@ -126,7 +117,7 @@ END_TEST
 
 START_TEST(overflow_is_an_error_otherwise)
 {
-    struct moe_problem moe = problems[0];
+    struct moe_problem moe = moe_problems[0];
     struct outcome *o;
 
     if (!harness_can_run(backends[_i]))
@@ -166,7 +157,7 @@ END_TEST
 /* What tables say on their own, counted in the most obvious way. */
 START_TEST(choices_differ_and_change)
 {
-    struct moe_problem moe = problems[_i];
+    struct moe_problem moe = moe_problems[_i];
     int32_t a[MOE_TOP_K_MAX], b[MOE_TOP_K_MAX];
     bool    changes = false;
 
@@ -189,14 +180,14 @@ int main(void)
     Suite *suite = suite_create("moe");
     TCase *tc = tcase_create("moe");
     SRunner *runner = srunner_create(suite);
-    int failed, routings = backend_count() * COUNT(seeds) * COUNT(worlds) * COUNT(problems) * COUNT(params) * 2;
+    int failed, routings = backend_count() * COUNT(seeds) * COUNT(worlds) * MOE_PROBLEMS * COUNT(params) * 2;
 
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, routings_are_exact, 0, routings / harness_stride());
-    tcase_add_loop_test(tc, overflow_drops_what_it_says, 0, COUNT(worlds) * COUNT(problems));
+    tcase_add_loop_test(tc, overflow_drops_what_it_says, 0, COUNT(worlds) * MOE_PROBLEMS);
     tcase_add_loop_test(tc, overflow_is_an_error_otherwise, 0, backend_count());
     tcase_add_loop_test(tc, traffic_between_nodes_is_sparse, 0, 12);
-    tcase_add_loop_test(tc, choices_differ_and_change, 0, COUNT(problems));
+    tcase_add_loop_test(tc, choices_differ_and_change, 0, MOE_PROBLEMS);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);

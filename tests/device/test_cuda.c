@@ -8,9 +8,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "../moe_like.h"
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/gpu.h"
 #include "core/check.h"
+#include "cuda_moe.h"
 #include "harness.h"
 #include "kernels/kernels.h"
 #include "kernels/reference.h"
@@ -175,6 +177,10 @@ static const struct variant {
      "reduce=crew chunk=2KiB tile_m=16 tile_n=16 order=rotate inter=ring depth=1 join=false"},
     {"gemm_ar",
      "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank inter=direct group=1 depth=1"},
+    {"moe_dispatch_gemm", "comm_sms=16"},
+    {"moe_dispatch_gemm", "comm_sms=16 chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 join=false"},
+    {"moe_dispatch_gemm",
+     "chunk=64B gather_rows=7 tile_m=24 tile_n=16 depth=3 send_sms=2 comm_sms=2"},
 };
 
 static const struct world worlds[] = {{1, 1}, {1, 2}, {1, 4}, {2, 2}, {2, 3}, {4, 1}};
@@ -248,7 +254,9 @@ START_TEST(kernel_is_exact)
         fprintf(stderr, "%ld %s %s, %u x %u, m %llu, %s\n", (long)clock() * 1000 / CLOCKS_PER_SEC,
                 variants[i].kernel, form == FORM_FUSED ? "fused" : "unfused", world.nodes,
                 world.gpus_per_node, (unsigned long long)shape.m, options);
-    run_exactly(&variants[i], form, world, shape, options);
+    run_exactly(&variants[i], form, world,
+                kernel_named(variants[i].kernel)->family == &problem_moe ? moe_like(shape) : shape,
+                options);
 }
 END_TEST
 
@@ -290,6 +298,7 @@ int main(void)
     suite_add_tcase(suite, inputs);
     suite_add_tcase(suite, right);
     suite_add_tcase(suite, exact);
+    suite_add_tcase(suite, cuda_moe_tests());
     suite_add_tcase(suite, failing);
     srunner_set_fork_status(runner, CK_NOFORK);
     srunner_run_all(runner, CK_NORMAL);

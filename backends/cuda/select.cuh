@@ -1,0 +1,91 @@
+/* What the fetcher finds out in control buffers, once a task's entry waits are met: how much of it there is, and
+ * what a gather's rows have to wait for. */
+#ifndef BACKENDS_CUDA_SELECT_CUH
+#define BACKENDS_CUDA_SELECT_CUH
+
+#include "backends/cuda/gather.cuh"
+
+/* A flag a lane; the lanes stay together. */
+PTX void await_flag_lanes(const site &s, const gpu_task &t, flag_wait f, uint32_t flag,
+                          uint32_t lane)
+{
+    uint64_t since_ns = 0;
+
+    for (uint32_t polls = 1; !__all_sync(ALL_LANES, f.value >= f.wanted); polls++) {
+        __nanosleep(POLL_NANOSECONDS);
+        if (f.value < f.wanted)
+            f.value = load_acquire(f.address, f.system);
+        if (polls % POLLS_PER_LOOK != 0)
+            continue;
+        if (since_ns == 0)
+            since_ns = clock_ns();
+        if (!__any_sync(ALL_LANES, aborted(s)))
+            continue;
+        if (lane == __ffs(__ballot_sync(ALL_LANES, f.value < f.wanted)) - 1)
+            note_stuck(s, t, {GPU_FETCH, GPU_NO_STEP, flag, f.value, f.wanted, since_ns});
+        leave(s);
+    }
+}
+
+/* A control buffer that holds what it cannot means that somebody reads it before it is written. */
+PTX uint32_t control_value(uint64_t address, uint32_t limit)
+{
+    int32_t v = __ldcg((const int32_t *)address);
+
+    if (v < 0 || (uint32_t)v > limit)
+        __trap();
+    return (uint32_t)v;
+}
+
+/* What an entry {group, first, rows} leaves of the task. */
+PTX void narrow(gpu_task &t, const gpu_select &sel, uint32_t group, uint32_t first, uint32_t rows)
+{
+    t.m = rows > sel.skip ? min(t.m, rows - sel.skip) : 0;
+    if (t.kind == GPU_PUT)
+        return; /* of nothing still carries its signal */
+    if (t.m == 0) {
+        t.kind = GPU_SIGNAL;
+        return;
+    }
+    if (t.kind == GPU_GEMM && t.m < GPU_TILE_M)
+        t.kind = GPU_GEMM_ROWS; /* a whole tile would be written */
+    if (t.select != SELECT_ENTRY)
+        return;
+    t.down = first + sel.skip;
+    if (!uses_tiles(t) && t.kind != GPU_GEMM_PLAIN)
+        return;
+    t.a_row += t.down;
+    t.b_row += group * sel.b_rows;
+}
+
+PTX void select_rows(const site &s, gpu_task &t)
+{
+    const gpu_select sel = task_selects(s, t)->select;
+    uint64_t at = view_address(s, s.program->views[sel.view], sel.entry, 0);
+
+    if (t.select == SELECT_COUNT)
+        narrow(t, sel, 0, 0, control_value(at, INT32_MAX));
+    else
+        narrow(t, sel, control_value(at, INT32_MAX), control_value(at + 4, INT32_MAX),
+               control_value(at + 8, INT32_MAX));
+}
+
+/* The flags of all rows; also that every index is one. */
+PTX void await_rows(const site &s, const gpu_task &t, uint32_t lane)
+{
+    const gpu_indexed x = task_selects(s, t)[2].indexed;
+    uint64_t index = index_address(s, t);
+
+    for (uint32_t first = 0; first < t.m; first += 32) {
+        uint32_t row = first + lane, flag = x.first;
+        flag_wait f = {0, 0, 0, false};
+
+        if (row < t.m)
+            flag += control_value(index + 4ull * row, t.k - 1) / x.rows_per_flag;
+        if (row < t.m && x.count > 0)
+            f = flag_wait_of(s, {flag, 1, 0, 0}, 0);
+        await_flag_lanes(s, t, f, flag, lane);
+    }
+}
+
+#endif

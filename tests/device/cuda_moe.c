@@ -1,0 +1,147 @@
+#include "cuda_moe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../moe_like.h"
+#include "backends/cuda/cuda.h"
+#include "harness.h"
+#include "kernels/kernels.h"
+#include "kernels/moe_routing.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+static const struct world worlds[] = {{1, 1}, {1, 2}, {1, 4}, {2, 2}, {2, 3}};
+
+/* Beside the small ones: rows that tensor maps can describe, experts with whole tiles and a rest, more choices
+ * than one look takes, more experts on a rank than a warp has lanes. */
+static const struct moe_problem larger[] = {
+    {.tokens = 700, .hidden = 192, .inter = 320, .experts = 12, .top_k = 4, .routing = MOE_UNIFORM},
+    {.tokens = 900, .hidden = 64, .inter = 256, .experts = 10, .top_k = 3, .routing = MOE_SKEWED},
+    {.tokens = 515, .hidden = 128, .inter = 264, .experts = 16, .top_k = 1, .routing = MOE_HOT},
+    {.tokens = 640, .hidden = 256, .inter = 128, .experts = 8, .top_k = 2, .routing = MOE_HALF},
+    {.tokens = 384, .hidden = 64, .inter = 64, .experts = 90, .top_k = 9, .routing = MOE_UNIFORM},
+};
+
+#define PROBLEMS (MOE_PROBLEMS + COUNT(larger))
+
+static const char *const params[] = {
+    "comm_sms=16",
+    "tile_m=16 tile_n=32 chunk=1KiB gather_rows=8 comm_sms=8",
+    "tile_m=8 tile_n=16 chunk=64B gather_rows=3 comm_sms=4 depth=3 join=false",
+};
+
+static const char *const runs[] = {"prefetch=4 timeout=2s", "prefetch=1 fifo=1 timeout=2s"};
+
+struct outcome {
+    struct run_result result;
+    struct problem problem;
+};
+
+static struct outcome *run(const struct moe_problem *moe, struct world world, const char *text,
+                           enum form form, uint64_t seed, const char *options)
+{
+    const struct kernel *k = &moe_dispatch_gemm_kernel;
+    struct outcome *o = calloc(1, sizeof *o);
+    void *values = calloc(1, k->params_size);
+    struct complaint complaint = {.text = ""};
+    struct program program = {0};
+
+    o->problem.moe = *moe;
+    harness_options(k->options, values, text);
+    ck_assert_msg(k->emit(&o->problem, world, harness_machine(), form, values, &program,
+                          &complaint) == ST_OK,
+                  "%s", complaint.text);
+    harness_run(&(struct trial){.backend = &cuda_backend,
+                                .kernel = k,
+                                .program = &program,
+                                .problem = o->problem,
+                                .timing = {.mode = TIMING_ISOLATED, .warmup = 1, .iterations = 3},
+                                .options = options,
+                                .seed = seed},
+                &o->result);
+    program_fini(&program);
+    free(values);
+    return o;
+}
+
+static const struct moe_problem *problem_at(int i)
+{
+    return i < MOE_PROBLEMS ? &moe_problems[i] : &larger[i - MOE_PROBLEMS];
+}
+
+/* Each token goes once to each node that hosts one of its experts, and to no other. */
+static uint64_t sparse_bytes(const struct outcome *o, struct world world, uint64_t seed)
+{
+    uint64_t sum = 0;
+
+    for (uint64_t epoch = 1; epoch <= o->result.epochs; epoch++) {
+        struct traffic t;
+
+        moe_traffic(&o->problem, world, seed, epoch, 1, &t);
+        sum += t.sparse_bytes;
+    }
+    return sum;
+}
+
+START_TEST(routings_are_exact)
+{
+    int i = _i;
+    int p = harness_digit(&i, PROBLEMS), w = harness_digit(&i, COUNT(worlds));
+    int text = harness_digit(&i, COUNT(params));
+    enum form form = harness_digit(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
+    uint64_t seed = 1 + (uint64_t)_i % 3;
+    struct moe_problem moe = *problem_at(p);
+    struct outcome *o;
+
+    moe.capacity = 1e3; /* as many as there can be */
+    o = run(&moe, worlds[w], params[text], form, seed, runs[_i % 2]);
+    ck_assert_msg(o->result.status == ST_OK && o->result.elements_wrong == 0 &&
+                      o->result.elements_checked > 0 && o->result.rows_dropped == 0,
+                  "problem %d, %u x %u, %s, %s: %s\n%s", p, worlds[w].nodes,
+                  worlds[w].gpus_per_node, params[text], form == FORM_FUSED ? "fused" : "unfused",
+                  status_text(o->result.status), o->result.report);
+    ck_assert_uint_eq(o->result.put_bytes, sparse_bytes(o, worlds[w], seed));
+    free(o);
+}
+END_TEST
+
+/* Room for half of the balanced load: what the host's route would drop, for results say which rows are there. */
+START_TEST(overflow_drops_what_it_says)
+{
+    struct moe_problem moe = *problem_at(_i % PROBLEMS);
+    struct outcome *o;
+
+    moe.capacity = 0.5;
+    moe.overflow = MOE_OVERFLOW_DROP;
+    o = run(&moe, worlds[_i / PROBLEMS], params[1], FORM_FUSED, 5, runs[0]);
+    ck_assert_msg(o->result.status == ST_OK, "%s", o->result.report);
+    ck_assert_uint_gt(o->result.rows_dropped, 0);
+    free(o);
+}
+END_TEST
+
+START_TEST(overflow_is_an_error_otherwise)
+{
+    struct moe_problem moe = moe_problems[0];
+    struct outcome *o;
+
+    moe.capacity = 0.5;
+    o = run(&moe, (struct world){2, 2}, params[1], FORM_FUSED, 5, runs[0]);
+    ck_assert_int_eq(o->result.status, ST_INPUT);
+    ck_assert_msg(strstr(o->result.report, "raise the capacity") != NULL, "%s", o->result.report);
+    free(o);
+}
+END_TEST
+
+TCase *cuda_moe_tests(void)
+{
+    TCase *tc = tcase_create("moe");
+    bool few = getenv("MKERNEL_TEST_FEW") != NULL;
+
+    tcase_add_loop_test(tc, routings_are_exact, 0,
+                        few ? 15 : PROBLEMS * COUNT(worlds) * COUNT(params) * 2);
+    tcase_add_loop_test(tc, overflow_drops_what_it_says, 0, few ? 3 : PROBLEMS * COUNT(worlds));
+    tcase_add_test(tc, overflow_is_an_error_otherwise);
+    return tc;
+}
