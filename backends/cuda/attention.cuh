@@ -13,6 +13,7 @@
 #include "backends/cuda/plain.cuh"
 
 #define MINUS_INFINITY __int_as_float(0xff800000)
+#define LOWEST (-1e30f) /* in the place of minus infinity, where a difference is taken */
 #define LOG2_E 1.44269504f
 #define LN_2 0.693147181f
 
@@ -21,7 +22,7 @@
 template <int D> struct attending {
     float scores[GPU_KEYS / 2], result[D / 2];
     uint32_t weights[GPU_KEYS / 4], queries[D / 4]; /* pairs of bf16 */
-    float highest[2]; /* score, before scaling, that weights are relative to */
+    float highest[2]; /* scaled score that weights are relative to */
     float sum[2];     /* of this thread's weights */
     float shrink[2];  /* what the result is to be multiplied by */
     bool shrinks;
@@ -41,9 +42,9 @@ template <int N> PTX void hold(float (&x)[N])
         asm volatile("" : "+f"(x[i])::"memory");
 }
 
-PTX uint32_t query_row(const consumer &c)
+PTX uint32_t first_query_of_warp(void)
 {
-    return c.group * 64 + c.warp * 16 + c.lane / 4;
+    return (thread_index() / 32 - CONSUMER_WARP) * 16;
 }
 
 /* ---- queries ---- */
@@ -64,18 +65,13 @@ template <int D> PTX void load_queries(const site &s, consumer &c, attending<D> 
 
 /* ---- products ---- */
 
-/* The next block of keys, once it has arrived. */
-PTX key_block await_keys(const site &s, consumer &c)
-{
-    await_barrier_consumer(s, barrier_at(s, BARRIER_KEYS_FULL + panel_of(c.keys)),
-                           panel_phase(c.keys));
-    return *key_block_at(s, c.keys);
-}
-
+/* Once the next block of keys has arrived. */
 template <int D> PTX void multiply_keys(const site &s, const consumer &c, attending<D> &a)
 {
-    uint64_t keys = wgmma_operand(s.shared + panel_of(c.keys) * PANEL_BYTES);
+    uint32_t at = panel_of(c.keys);
+    uint64_t keys = wgmma_operand(s.shared + at * PANEL_BYTES);
 
+    await_barrier_consumer(s, barrier_at(s, BARRIER_KEYS_FULL + at), panel_phase(c.keys));
     wgmma_fence();
     wgmma_keys_start(a.scores, a.queries, keys);
 #pragma unroll
@@ -84,41 +80,29 @@ template <int D> PTX void multiply_keys(const site &s, const consumer &c, attend
     wgmma_commit();
 }
 
-/* Returns where they stood. */
-template <int D> PTX panel_ring release_keys(const site &s, consumer &c)
-{
-    panel_ring r = c.keys;
-
-    arrive_warp(s, c, BARRIER_KEYS_EMPTY + panel_of(r));
-    panels_advance(c.keys, D / 64);
-    return r;
-}
-
 /* Rows behind the keys belong to somebody else; a weight of 0 does not help against a NaN there.  So
  * every warp writes zeros over all of them, and need not wait for another. */
-template <int D>
-PTX void clear_tail(const site &s, const consumer &c, uint32_t keys, const panel_ring &values)
+template <int D> PTX void clear_tail(const site &s, const panel_ring &values, uint32_t keys)
 {
     uint4 *at = (uint4 *)(s.memory + VALUES_AT + panel_of(values) * PANEL_BYTES);
 
     for (uint32_t panel = 0; panel < D / 64; panel++)
-        for (uint32_t i = keys * 8 + c.lane; i < GPU_KEYS * 8; i += 32)
+        for (uint32_t i = keys * 8 + thread_index() % 32; i < GPU_KEYS * 8; i += 32)
             at[panel * (PANEL_BYTES / 16) + i] = {0, 0, 0, 0};
     fence_proxy_shared();
     __syncwarp();
 }
 
-/* Once the values of a block have arrived, of which `keys` are there. */
-template <int D>
-PTX void multiply_values(const site &s, consumer &c, attending<D> &a, uint32_t keys,
-                         const panel_ring &values)
+/* Once the values of the block have arrived. */
+template <int D> PTX void multiply_values(const site &s, const panel_ring &values, attending<D> &a)
 {
-    uint32_t at = panel_of(values);
+    uint32_t at = panel_of(values), keys;
     uint64_t operand = wgmma_operand_rows(s.shared + VALUES_AT + at * PANEL_BYTES, PANEL_BYTES);
 
     await_barrier_consumer(s, barrier_at(s, BARRIER_VALUES_FULL + at), panel_phase(values));
+    keys = *value_count_at(s, values);
     if (keys < GPU_KEYS)
-        clear_tail<D>(s, c, keys, values);
+        clear_tail<D>(s, values, keys);
     wgmma_fence();
 #pragma unroll
     for (int i = 0; i < GPU_KEYS / 16; i++) /* 16 rows of 128 bytes, in units of 16 */
@@ -126,26 +110,24 @@ PTX void multiply_values(const site &s, consumer &c, attending<D> &a, uint32_t k
     wgmma_commit();
 }
 
-PTX void release_values(const site &s, const consumer &c, const panel_ring &values)
-{
-    arrive_warp(s, c, BARRIER_VALUES_EMPTY + panel_of(values));
-}
-
 /* ---- weights ---- */
 
-template <int D> PTX void mask(const consumer &c, attending<D> &a, const key_block &block)
+/* Of a block; the lanes agree. */
+template <int D> PTX void mask(const key_block &block, attending<D> &a)
 {
-    int32_t row = query_row(c), first = c.group * 64 + c.warp * 16;
     int32_t keys = (int32_t)block.keys - 1, ahead = (int32_t)block.ahead;
+    int32_t row = (int32_t)first_query_of_warp();
 
-    if (min(keys, first - ahead) >= GPU_KEYS - 1)
+    if (min(keys, row - ahead) >= GPU_KEYS - 1)
         return;
 
-    int32_t last[2] = {min(keys, row - ahead), min(keys, row + 8 - ahead)};
+    uint32_t lane = thread_index() % 32;
+    int32_t last[2] = {min(keys, row + (int32_t)lane / 4 - ahead),
+                       min(keys, row + (int32_t)lane / 4 + 8 - ahead)};
 
 #pragma unroll
     for (int i = 0; i < GPU_KEYS / 2; i++)
-        if ((int32_t)(i / 4 * 8 + (i & 1) + c.lane % 4 * 2) > last[i / 2 & 1])
+        if ((int32_t)(i / 4 * 8 + (i & 1) + lane % 4 * 2) > last[i / 2 & 1])
             a.scores[i] = MINUS_INFINITY;
 }
 
@@ -169,12 +151,6 @@ PTX float power_of_2(float x)
     return r;
 }
 
-/* A query that has seen no key yet has no maximum; anything will do. */
-PTX float finite(float highest)
-{
-    return highest == MINUS_INFINITY ? 0 : highest;
-}
-
 #define GROWTH_BITS 8 /* of weights, before everything is made relative to a new maximum */
 
 template <int D> PTX void raise(attending<D> &a)
@@ -190,39 +166,49 @@ template <int D> PTX void raise(attending<D> &a)
     }
 #pragma unroll
     for (int h = 0; h < 2; h++)
-        top[h] = fmaxf(quad_max(fmaxf(top[h], other[h])), a.highest[h]);
-    a.shrinks = __any_sync(ALL_LANES, (top[0] - a.highest[0]) * score_scale<D>() > GROWTH_BITS ||
-                                          (top[1] - a.highest[1]) * score_scale<D>() > GROWTH_BITS);
+        top[h] = quad_max(fmaxf(top[h], other[h])) * score_scale<D>();
+    a.shrinks = __any_sync(ALL_LANES, top[0] - a.highest[0] > GROWTH_BITS ||
+                                          top[1] - a.highest[1] > GROWTH_BITS);
     if (!a.shrinks)
         return;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        a.shrink[h] = power_of_2((a.highest[h] - finite(top[h])) * score_scale<D>());
+        top[h] = fmaxf(top[h], a.highest[h]);
+        a.shrink[h] = power_of_2(a.highest[h] - top[h]);
         a.highest[h] = top[h];
         a.sum[h] *= a.shrink[h];
     }
 }
 
 /* Scores become weights. */
-template <int D> PTX void weigh(const consumer &c, attending<D> &a, const key_block &block)
+template <int D> PTX void weigh(attending<D> &a)
 {
-    float base[2], sum[2] = {0, 0}, other[2] = {0, 0};
+    float sum[2] = {0, 0};
 
-    mask(c, a, block);
     raise(a);
-    base[0] = finite(a.highest[0]) * score_scale<D>();
-    base[1] = finite(a.highest[1]) * score_scale<D>();
 #pragma unroll
-    for (int i = 0; i < GPU_KEYS / 2; i += 2) {
+    for (int i = 0; i < GPU_KEYS / 2; i++) {
         int h = i / 2 & 1;
 
-        a.scores[i] = power_of_2(fmaf(a.scores[i], score_scale<D>(), -base[h]));
-        a.scores[i + 1] = power_of_2(fmaf(a.scores[i + 1], score_scale<D>(), -base[h]));
+        a.scores[i] = power_of_2(fmaf(a.scores[i], score_scale<D>(), -a.highest[h]));
         sum[h] += a.scores[i];
-        other[h] += a.scores[i + 1];
     }
-    a.sum[0] += sum[0] + other[0];
-    a.sum[1] += sum[1] + other[1];
+    a.sum[0] += sum[0];
+    a.sum[1] += sum[1];
+}
+
+/* Scores are there: they become weights, and the keys' panels are handed back. */
+template <int D> PTX void take_keys(const site &s, consumer &c, attending<D> &a)
+{
+    mask(*key_block_at(s, c.keys), a);
+    barrier_arrive_one(barrier_at(s, BARRIER_KEYS_EMPTY + panel_of(c.keys)));
+    panels_advance(c.keys, D / 64);
+    weigh(a);
+}
+
+PTX void release_values(const site &s, const panel_ring &values)
+{
+    barrier_arrive_one(barrier_at(s, BARRIER_VALUES_EMPTY + panel_of(values)));
 }
 
 /* The products that used the last weights and the result are over. */
@@ -247,7 +233,7 @@ template <int D> PTX void start_afresh(attending<D> &a)
         a.result[i] = 0;
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-        a.highest[h] = MINUS_INFINITY;
+        a.highest[h] = LOWEST;
         a.sum[h] = 0;
     }
 }
@@ -259,7 +245,7 @@ PTX void take_up_row(const site &s, const consumer &c, const gpu_task &t, attend
 {
     const gpu_link *link = task_addends(s, t) + 1;
     matrix lse = matrix_at(s, link[0].matrix), before = matrix_at(s, link[1].matrix);
-    uint32_t row = query_row(c) + 8 * H;
+    uint32_t row = c.group * 64 + c.warp * 16 + c.lane / 4 + 8 * H;
     float log_sum;
 
     if (row >= t.m)
@@ -267,7 +253,7 @@ PTX void take_up_row(const site &s, const consumer &c, const gpu_task &t, attend
     log_sum = __ldcg((const float *)lse.address + row * lse.ld);
     if (log_sum == MINUS_INFINITY)
         return;
-    a.highest[H] = log_sum * (LOG2_E / score_scale<D>());
+    a.highest[H] = log_sum * LOG2_E;
     a.sum[H] = c.lane % 4 == 0;
 #pragma unroll
     for (int i = 0; i < D / 8; i++) {
@@ -335,7 +321,7 @@ template <int D, int H>
 PTX void store_direct(const site &s, const consumer &c, const gpu_task &t, const attending<D> &a)
 {
     const gpu_link *lse = task_addends(s, t) + 1;
-    uint32_t row = query_row(c) + 8 * H;
+    uint32_t row = c.group * 64 + c.warp * 16 + c.lane / 4 + 8 * H;
 
     if (row >= t.m)
         return;
@@ -345,7 +331,7 @@ PTX void store_direct(const site &s, const consumer &c, const gpu_task &t, const
         matrix x = matrix_at(s, lse->matrix);
 
         ((float *)x.address)[row * x.ld] =
-            (a.highest[H] * score_scale<D>() + __log2f(a.sum[H])) * LN_2;
+            (a.highest[H] + __log2f(a.sum[H])) * LN_2;
     }
 }
 
@@ -369,42 +355,34 @@ PTX void finish(const site &s, consumer &c, const gpu_task &t, attending<D> &a)
 template <int D> PTX void attend_blocks(const site &s, consumer &c, const gpu_task &t)
 {
     uint32_t blocks = __reduce_max_sync(ALL_LANES, t.k);
-    panel_ring values, next;
     attending<D> a;
-    key_block block;
 
     panels_align(c.keys, D / 64);
     load_queries(s, c, a);
-    block = await_keys(s, c);
     multiply_keys(s, c, a);
     begin(s, c, t, a);
     wgmma_wait<0>();
     hold(a.scores);
-    arrive_warp(s, c, BARRIER_QUERIES_EMPTY);
-    values = release_keys<D>(s, c);
-    weigh(c, a, block);
+    barrier_arrive_one(barrier_at(s, BARRIER_QUERIES_EMPTY));
+    take_keys(s, c, a);
     settle(a);
-    for (uint32_t i = 1; i < blocks; i++) {
-        uint32_t before = block.keys;
-
-        block = await_keys(s, c);
+    while (--blocks > 0) {
         multiply_keys(s, c, a);
-        multiply_values(s, c, a, before, values);
+        multiply_values(s, panels_before(c.keys, D / 64), a);
         wgmma_wait<1>();
         hold(a.scores);
-        next = release_keys<D>(s, c);
-        weigh(c, a, block);
+        take_keys(s, c, a);
         hold(a.scores);
         wgmma_wait<0>();
         hold(a.result);
-        release_values(s, c, values);
-        values = next;
+        release_values(s, panels_before(panels_before(c.keys, D / 64), D / 64));
         settle(a);
     }
-    multiply_values(s, c, a, block.keys, values);
+    multiply_values(s, panels_before(c.keys, D / 64), a);
     wgmma_wait<0>();
     hold(a.result);
-    release_values(s, c, values);
+    release_values(s, panels_before(c.keys, D / 64));
+    consumer_identify(c);
     finish(s, c, t, a);
 }
 

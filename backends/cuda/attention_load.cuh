@@ -61,11 +61,12 @@ PTX void load_keys(const site &s, attention_loader &l, const attention_maps &map
 }
 
 PTX void load_values(const site &s, attention_loader &l, const attention_maps &maps,
-                     const gpu_task &t, uint32_t row)
+                     const gpu_task &t, uint32_t row, uint32_t keys)
 {
     uint32_t full = barrier_at(s, BARRIER_VALUES_FULL + panel_of(l.values));
 
     await_barrier(s, barrier_at(s, BARRIER_VALUES_EMPTY + panel_of(l.values)), panel_phase(l.values) ^ 1);
+    *value_count_at(s, l.values) = keys;
     load_panels(s, maps.values, row, t.b_col, maps.panels,
                 s.shared + VALUES_AT + panel_of(l.values) * PANEL_BYTES, full);
     panels_advance(l.values, maps.panels);
@@ -84,9 +85,10 @@ PTX void load_segment(const site &s, attention_loader &l, const attention_maps &
         load_keys(s, l, maps, t, t.a_row + (uint32_t)g.a_add + first,
                   {min(keys - first, GPU_KEYS), ahead});
         if (first > 0)
-            load_values(s, l, maps, t, t.b_row + (uint32_t)g.b_add + first - GPU_KEYS);
+            load_values(s, l, maps, t, t.b_row + (uint32_t)g.b_add + first - GPU_KEYS, GPU_KEYS);
     }
-    load_values(s, l, maps, t, t.b_row + (uint32_t)g.b_add + first - GPU_KEYS);
+    load_values(s, l, maps, t, t.b_row + (uint32_t)g.b_add + first - GPU_KEYS,
+                keys - (first - GPU_KEYS));
 }
 
 PTX void load_attention(const site &s, attention_loader &l, const gpu_task &t)
@@ -115,7 +117,7 @@ PTX void load_attention(const site &s, attention_loader &l, const gpu_task &t)
         return;
     /* No query sees a key: a block of none. */
     load_keys(s, l, maps, t, t.a_row, {0, KEYS_FAR_BEHIND});
-    load_values(s, l, maps, t, t.b_row);
+    load_values(s, l, maps, t, t.b_row, 0);
 }
 
 #endif

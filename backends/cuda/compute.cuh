@@ -10,9 +10,10 @@
 
 /* ---- the main loop: one group of products stays in flight ---- */
 
-PTX void multiply_stage(const site &s, const consumer &c, float (&d)[128], bool fresh)
+PTX void multiply_stage(const site &s, const consumer &c, float (&d)[128], uint32_t stage,
+                        bool fresh)
 {
-    uint32_t at = s.shared + c.stage * STAGE_BYTES;
+    uint32_t at = s.shared + stage * STAGE_BYTES;
     uint64_t a = wgmma_operand(at + c.group * (OPERAND_BYTES / 2));
     uint64_t b = wgmma_operand(at + OPERAND_BYTES);
 
@@ -31,25 +32,26 @@ PTX void multiply_stage(const site &s, const consumer &c, float (&d)[128], bool 
  * products when that is decided at run time. */
 PTX void multiply(const site &s, consumer &c, float (&d)[128], uint32_t blocks)
 {
-    uint32_t last = c.stage;
+    uint32_t stage = c.stages % 4, phase = c.stages / 4, last = stage;
 
-    await_barrier_consumer(s, barrier_at(s, BARRIER_STAGE_FULL + c.stage), c.phase);
-    multiply_stage(s, c, d, true);
-    stage_advance(c.stage, c.phase);
+    await_barrier_consumer(s, barrier_at(s, BARRIER_STAGE_FULL + stage), phase);
+    multiply_stage(s, c, d, stage, true);
+    stage_advance(stage, phase);
     for (uint32_t i = 1; i < blocks; i++) {
-        await_barrier_consumer(s, barrier_at(s, BARRIER_STAGE_FULL + c.stage), c.phase);
-        multiply_stage(s, c, d, false);
+        await_barrier_consumer(s, barrier_at(s, BARRIER_STAGE_FULL + stage), phase);
+        multiply_stage(s, c, d, stage, false);
         wgmma_wait<1>();
-        arrive_warp(s, c, BARRIER_STAGE_EMPTY + last);
-        last = c.stage;
-        stage_advance(c.stage, c.phase);
+        barrier_arrive_one(barrier_at(s, BARRIER_STAGE_EMPTY + last));
+        last = stage;
+        stage_advance(stage, phase);
     }
     wgmma_wait<0>();
     /* Nothing that uses the sums may move above the wait. */
 #pragma unroll
     for (int i = 0; i < 128; i++)
         asm volatile("" : "+f"(d[i])::"memory");
-    arrive_warp(s, c, BARRIER_STAGE_EMPTY + last);
+    barrier_arrive_one(barrier_at(s, BARRIER_STAGE_EMPTY + last));
+    c.stages = stage + 4 * phase;
 }
 
 /* ---- the epilogue through staging ---- */
@@ -186,17 +188,18 @@ PTX bool consumers_signal(const gpu_task &t)
            t.kind == GPU_ROUTE || is_gather(t);
 }
 
-PTX void consume(const site &s, consumer &c, const gpu_task &t)
+/* Either attention or what dynamic work needs: ptxas finds no registers for a kernel with both. */
+template <bool ATTENDS> PTX void consume(const site &s, consumer &c, const gpu_task &t)
 {
     if (uses_tiles(t))
         multiply_tile(s, c, t);
-    else if (is_attention(t))
+    else if (ATTENDS && is_attention(t))
         attend(s, c, t);
     else if (t.kind == GPU_REDUCE)
         reduce_task(s, t, c.thread);
-    else if (is_gather(t))
+    else if (!ATTENDS && is_gather(t))
         gather_rows(s, t, c.thread);
-    else if (t.kind == GPU_ROUTE)
+    else if (!ATTENDS && t.kind == GPU_ROUTE)
         route_task(s, t, c.thread);
     else if (t.kind == GPU_GEMM_PLAIN || t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE_PLAIN)
         plain_task(s, t, c.thread);
@@ -204,21 +207,19 @@ PTX void consume(const site &s, consumer &c, const gpu_task &t)
         signal_plain(s, t, c.thread);
 }
 
-PTX void run_consumer(const site &s, uint32_t thread)
+template <bool ATTENDS> PTX void run_consumer(const site &s)
 {
-    consumer c = {.group = thread / 128,
-                  .warp = thread / 32 % 4,
-                  .lane = thread % 32,
-                  .thread = thread};
+    consumer c = {};
     ring r = {0, 0};
 
     for (;;) {
+        consumer_identify(c);
         await_barrier_consumer(s, barrier_at(s, BARRIER_TASK_FULL + r.slot), r.phase);
         const gpu_task &t = ring_task(s, r);
 
         if (t.kind == GPU_END || someone_left(s))
             return;
-        consume(s, c, t);
+        consume<ATTENDS>(s, c, t);
         __syncwarp();
         ring_free(s, r);
     }

@@ -7,12 +7,22 @@
 /* Barriers that a consumer waits for turn by turn, as bits of consumer.turns. */
 enum { TURN_UNSTAGED = 1, TURN_ADDEND = 2, TURN_QUERIES = 4 };
 
+/* An attention needs nearly all registers: what is kept from task to task is packed, who a thread is
+ * can be asked again. */
 struct consumer {
     uint32_t group, warp, lane, thread; /* warpgroup; warp in it; lane in that; thread of both */
-    uint32_t stage, phase;              /* of the ring of stages */
-    uint32_t turns;                     /* phases; packed, as an attention needs all registers */
+    uint32_t stages;                    /* stage, and above it the phase of their ring */
+    uint32_t turns;                     /* phases */
     panel_ring keys;                    /* that of the values is a block behind */
 };
+
+PTX void consumer_identify(consumer &c)
+{
+    c.thread = thread_index() - CONSUMER_WARP * 32;
+    c.group = c.thread / 128;
+    c.warp = c.thread / 32 % 4;
+    c.lane = c.thread % 32;
+}
 
 /* The phase of this turn. */
 PTX uint32_t take_turn(consumer &c, uint32_t turn)
@@ -27,13 +37,6 @@ PTX uint32_t take_turn(consumer &c, uint32_t turn)
 PTX void await_barrier_consumer(const site &s, uint32_t barrier, uint32_t phase)
 {
     barrier_await_unless(barrier, phase, s.shared + ENDED_AT);
-}
-
-/* A barrier that counts warps. */
-PTX void arrive_warp(const site &s, const consumer &c, uint32_t barrier)
-{
-    if (c.lane == 0)
-        barrier_arrive(barrier_at(s, barrier));
 }
 
 /* ---- staging ---- */

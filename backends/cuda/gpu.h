@@ -3,6 +3,7 @@
 #define BACKENDS_CUDA_GPU_H
 
 #include <cuda_runtime_api.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "backends/cuda/words.h"
@@ -13,7 +14,8 @@ extern "C" {
 
 /* Once per device, before the first launch there. */
 cudaError_t gpu_interpreter_prepare(void);
-cudaError_t gpu_interpreter_launch(const struct gpu_program *p, uint32_t workers,
+/* `attends`: by the kernel that has attention, and no routes or gathers. */
+cudaError_t gpu_interpreter_launch(const struct gpu_program *p, bool attends, uint32_t workers,
                                    cudaStream_t stream);
 
 /* A rectangle of a tensor into memory: what tensor_row() gives, as bf16 or f32; with depth 0 values

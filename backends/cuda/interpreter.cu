@@ -39,7 +39,9 @@ PTX void init_barriers(const site &s)
 }
 
 /* A launch gives each thread 168 registers, at most; the four warps that compute nothing hand some
- * over. */
+ * over: attention needs 224 for the others.  The two kernels differ in what their consumers can do.
+ */
+template <bool ATTENDS>
 __global__ void __launch_bounds__(GPU_THREADS, 1)
     interpret(const __grid_constant__ gpu_program program)
 {
@@ -55,11 +57,11 @@ __global__ void __launch_bounds__(GPU_THREADS, 1)
     }
     __syncthreads();
     if (warp >= CONSUMER_WARP) {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 224;");
-        run_consumer(s, threadIdx.x - CONSUMER_WARP * 32);
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(ATTENDS ? 224 : 216));
+        run_consumer<ATTENDS>(s);
         return;
     }
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 56;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(ATTENDS ? 56 : 72));
     if (warp == FETCH_WARP)
         run_fetcher(s, lane);
     else if (warp == LOAD_WARP && lane == 0)
@@ -68,15 +70,25 @@ __global__ void __launch_bounds__(GPU_THREADS, 1)
         run_storer(s, warp - STORE_WARP);
 }
 
-extern "C" cudaError_t gpu_interpreter_prepare(void)
+template <bool ATTENDS> static cudaError_t prepare(void)
 {
-    return cudaFuncSetAttribute(interpret, cudaFuncAttributeMaxDynamicSharedMemorySize,
+    return cudaFuncSetAttribute(interpret<ATTENDS>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                 SHARED_BYTES);
 }
 
-extern "C" cudaError_t gpu_interpreter_launch(const struct gpu_program *p, uint32_t workers,
-                                              cudaStream_t stream)
+extern "C" cudaError_t gpu_interpreter_prepare(void)
 {
-    interpret<<<workers, GPU_THREADS, SHARED_BYTES, stream>>>(*p);
+    cudaError_t error = prepare<false>();
+
+    return error == cudaSuccess ? prepare<true>() : error;
+}
+
+extern "C" cudaError_t gpu_interpreter_launch(const struct gpu_program *p, bool attends,
+                                              uint32_t workers, cudaStream_t stream)
+{
+    if (attends)
+        interpret<true><<<workers, GPU_THREADS, SHARED_BYTES, stream>>>(*p);
+    else
+        interpret<false><<<workers, GPU_THREADS, SHARED_BYTES, stream>>>(*p);
     return cudaGetLastError();
 }

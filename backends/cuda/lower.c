@@ -201,6 +201,23 @@ static enum status lower_queue(struct lowered *out, uint32_t rank, uint32_t queu
     return ST_OK;
 }
 
+bool lowered_attends(const struct lowered *l)
+{
+    return l->kinds[GPU_ATTENTION] + l->kinds[GPU_ATTENTION_DIRECT] > 0;
+}
+
+static enum status check_mixture(struct lowered *out)
+{
+    bool moves_by_index = out->kinds[GPU_ROUTE] + out->kinds[GPU_GATHER] +
+                              out->kinds[GPU_GATHER_PLAIN] > 0;
+
+    if (!lowered_attends(out) || !moves_by_index)
+        return ST_OK;
+    snprintf(out->why, sizeof out->why, "cuda: a program with attention and with routes or gathers; "
+                                        "this backend's kernels have one or the other");
+    return ST_INPUT;
+}
+
 enum status lower_program(const struct program *p, const struct placement *ranks,
                           struct lowered *out)
 {
@@ -222,7 +239,7 @@ enum status lower_program(const struct program *p, const struct placement *ranks
     for (uint32_t rank = 0; rank < count; rank++)
         for (uint32_t q = 0; q < p->queue_count; q++)
             TRY(lower_queue(out, rank, q));
-    return ST_OK;
+    return check_mixture(out);
 }
 
 void lowered_free(struct lowered *l)

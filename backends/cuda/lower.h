@@ -2,6 +2,7 @@
 #ifndef BACKENDS_CUDA_LOWER_H
 #define BACKENDS_CUDA_LOWER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,6 +54,7 @@ struct lowered {
 /* ST_OK; ST_INPUT or ST_MEMORY with the reason in out->why. */
 enum status lower_program(const struct program *p, const struct placement *ranks,
                           struct lowered *out);
+bool lowered_attends(const struct lowered *l); /* some task is an attention */
 void lowered_free(struct lowered *l); /* safe on a zeroed one */
 
 /* Which flags puts raise: by rank * flag_count + flag.  NULL: out of memory. */

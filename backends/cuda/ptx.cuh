@@ -74,6 +74,15 @@ PTX void barrier_await_unless(uint32_t barrier, uint32_t phase, uint32_t unless)
                  : "memory");
 }
 
+/* By one lane of a warp whose lanes stay together. */
+PTX void barrier_arrive_one(uint32_t barrier)
+{
+    asm volatile("{\n.reg .pred p;\n"
+                 "elect.sync _|p, 0xffffffff;\n"
+                 "@p mbarrier.arrive.shared::cta.b64 _, [%0];\n}\n" ::"r"(barrier)
+                 : "memory");
+}
+
 /* ---- the copy engine of the SM ---- */
 
 PTX void tensor_load(uint32_t to, const void *map, uint32_t col, uint32_t row, uint32_t barrier)
@@ -179,6 +188,15 @@ PTX uint32_t load_shared(uint32_t address)
 PTX void store_shared(uint32_t address, uint32_t v)
 {
     asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
+/* Asked again instead of kept in a register. */
+PTX uint32_t thread_index(void)
+{
+    uint32_t v;
+
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(v));
+    return v;
 }
 
 PTX uint64_t clock_ns(void)

@@ -22,7 +22,8 @@
 #define RING_AT (BARRIERS_AT + 512)
 #define COPY_TARGETS_AT (RING_AT + GPU_PREFETCH_MAX * 64)
 #define KEY_BLOCKS_AT (COPY_TARGETS_AT + GPU_COPY_TARGETS_MAX * 16)
-#define ENDED_AT (KEY_BLOCKS_AT + PANELS * 8) /* not 0: a role has seen the abort word and left */
+#define VALUE_COUNTS_AT (KEY_BLOCKS_AT + PANELS * 8)
+#define ENDED_AT (VALUE_COUNTS_AT + PANELS * 4) /* not 0: a role has seen the abort word and left */
 #define SHARED_BYTES (ENDED_AT + 16)
 
 /* A copy borrows the stages, in slots. */
@@ -173,6 +174,14 @@ PTX uint32_t panel_phase(const panel_ring &r)
     return r.place >> PANEL_BITS >> panel_of(r) & 1;
 }
 
+/* Where it was before it advanced; what lies in between has not been reused. */
+PTX panel_ring panels_before(const panel_ring &r, uint32_t panels)
+{
+    uint32_t at = (panel_of(r) - panels) & (PANELS - 1);
+
+    return {((r.place & ~(PANELS - 1)) | at) ^ (PANELS << at)};
+}
+
 /* To the first panel of the next block of so many panels. */
 PTX void panels_align(panel_ring &r, uint32_t panels)
 {
@@ -198,6 +207,12 @@ struct key_block {
 PTX key_block *key_block_at(const site &s, const panel_ring &r)
 {
     return (key_block *)(s.memory + KEY_BLOCKS_AT) + panel_of(r);
+}
+
+/* So many keys have values in the block. */
+PTX uint32_t *value_count_at(const site &s, const panel_ring &r)
+{
+    return (uint32_t *)(s.memory + VALUE_COUNTS_AT) + panel_of(r);
 }
 
 /* A GEMM that the loader feeds through the stages. */
