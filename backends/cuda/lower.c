@@ -98,7 +98,6 @@ static enum status lower_op(struct lowering *l)
 {
     const struct task *t = l->task;
 
-        return lower_refuse(l, "this backend has no op %s yet", op_name(t->op));
     if (t->op == OP_PUT)
         return lower_put(l);
     if (t->op == OP_ROUTE)

@@ -162,7 +162,7 @@ static struct contestant *enter_cublas(struct contest *c, struct cublas *blas,
                                        struct problem problem)
 {
     struct contestant *x = enter(c, "cublas", problem);
-    struct gpu_input in = {.ld = problem.k, .rows = problem.m, .cols = problem.k, .seed = 7};
+    struct gpu_input in = {.ld = problem.k, .rows = problem.m, .cols = problem.k, .seed = 7, .spread = 1};
 
     x->blas = blas;
     must_cuda(cudaMalloc(&x->a, problem.m * problem.k * 2), "A");
