@@ -2,11 +2,15 @@
 #ifndef BACKENDS_CUDA_LOAD_CUH
 #define BACKENDS_CUDA_LOAD_CUH
 
+#include "backends/cuda/attention_load.cuh"
 #include "backends/cuda/gather.cuh"
 
 struct loader {
     uint32_t stage, phase; /* of the ring of stages */
     uint32_t copied;       /* pieces loaded into copy slots so far */
+    attention_loader attention;
+    uint32_t panels; /* how the stages are in use: as stages or slots (0), or as rings of panels, so
+                        many a block */
 };
 
 PTX void stage_advance(uint32_t &stage, uint32_t &phase)
@@ -77,20 +81,34 @@ PTX void await_stages(const site &s, const loader &l)
 
 /* ---- the role ---- */
 
-PTX void load_task(const site &s, loader &l, const gpu_task &t)
+PTX void use_as(const site &s, loader &l, const ring &r, uint32_t panels)
+{
+    if (l.panels != panels)
+        ring_await_others(s, r);
+    l.panels = panels;
+}
+
+template <bool ATTENDS> PTX void load_task(const site &s, loader &l, const gpu_task &t, const ring &r)
 {
     if (uses_tiles(t)) {
+        use_as(s, l, r, 0);
         load_gemm(s, l, t);
+    } else if (ATTENDS && is_attention(t)) {
+        use_as(s, l, r, t.n / 64);
+        load_attention(s, l.attention, t);
     } else if (t.kind == GPU_COPY) {
+        use_as(s, l, r, 0);
         await_stages(s, l);
         copy(s, l.copied, t);
+    } else if (!ATTENDS && t.kind == GPU_GATHER) {
+        await_stages(s, l); /* for the whole warp */
     }
 }
 
 /* One lane, but where rows are gathered. */
-PTX void run_loader(const site &s, uint32_t lane)
+template <bool ATTENDS> PTX void run_loader(const site &s, uint32_t lane)
 {
-    loader l = {0, 0, 0};
+    loader l = {};
     ring r = {0, 0};
 
     for (;;) {
@@ -99,12 +117,10 @@ PTX void run_loader(const site &s, uint32_t lane)
 
         if (t.kind == GPU_END)
             return;
-        if (lane == 0 && t.kind == GPU_GATHER)
-            await_stages(s, l);
-        else if (lane == 0)
-            load_task(s, l, t);
+        if (lane == 0)
+            load_task<ATTENDS>(s, l, t, r);
         __syncwarp();
-        if (t.kind == GPU_GATHER)
+        if (!ATTENDS && t.kind == GPU_GATHER)
             gather(s, l.copied, t, lane);
         ring_free(s, r);
     }

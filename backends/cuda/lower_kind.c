@@ -37,8 +37,8 @@ static bool loads_by_map(const struct lowering *l, const struct gpu_matrix *a,
     return blocks > 0;
 }
 
-/* A whole tile goes out unless the matrix itself ends where the task's part does.  How many rows of a dynamic
- * task there are turns out on the device. */
+/* A whole tile goes out unless the matrix itself ends where the task's part does; of an attention as
+ * many columns as it has.  How many rows of a dynamic task there are turns out on the device. */
 static bool tile_fits(struct lowering *l, const struct operand *o, uint32_t owner)
 {
     const struct task *t = l->task;
@@ -52,10 +52,9 @@ static bool tile_fits(struct lowering *l, const struct operand *o, uint32_t owne
            (t->n % STORE_COLS == 0 || m.col + t->n == lower_view(l->out, m.view)->ld);
 }
 
-static bool stores_by_map(struct lowering *l)
+bool lower_stores_by_map(struct lowering *l)
 {
     const struct task *t = l->task;
-    struct gpu_matrix m;
 
     if (t->out_count == 0)
         return false;
@@ -67,6 +66,14 @@ static bool stores_by_map(struct lowering *l)
             if (!tile_fits(l, &t->out[i], first + k))
                 return false;
     }
+    return true;
+}
+
+static bool adds_by_map(struct lowering *l)
+{
+    const struct task *t = l->task;
+    struct gpu_matrix m;
+
     for (uint32_t i = 0; i < t->addend_count; i++)
         if (lower_place(l, &t->addend, t->addend.rank, i * t->addend_stride, &m) != ST_OK ||
             !is_mapped(l->out, &m))
@@ -120,7 +127,8 @@ enum gpu_kind lower_gemm_kind(struct lowering *l, const struct gpu_matrix *a,
 
     if (!loads_by_map(l, a, b) || lanes_differ)
         return GPU_GEMM_PLAIN;
-    if (stores_by_map(l) && (l->task->select.mode == SELECT_ALL || stores_by_rows(l)))
+    if (lower_stores_by_map(l) && adds_by_map(l) &&
+        (l->task->select.mode == SELECT_ALL || stores_by_rows(l)))
         return GPU_GEMM;
     return stores_by_rows(l) ? GPU_GEMM_ROWS : GPU_GEMM_DIRECT;
 }

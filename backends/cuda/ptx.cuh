@@ -56,6 +56,33 @@ PTX bool barrier_test(uint32_t barrier, uint32_t phase)
     return done;
 }
 
+/* For a whole warp, whose lanes stay together: until the phase is over, or the word at `unless`, in
+ * shared memory, is not 0. */
+PTX void barrier_await_unless(uint32_t barrier, uint32_t phase, uint32_t unless)
+{
+    asm volatile("{\n.reg .pred p;\n.reg .u32 word;\n"
+                 "again:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
+                 "vote.sync.all.pred p, p, 0xffffffff;\n"
+                 "@p bra.uni over;\n"
+                 "ld.volatile.shared.u32 word, [%2];\n"
+                 "setp.eq.u32 p, word, 0;\n"
+                 "vote.sync.all.pred p, p, 0xffffffff;\n"
+                 "@p bra.uni again;\n"
+                 "over:\n}\n" ::"r"(barrier),
+                 "r"(phase), "r"(unless)
+                 : "memory");
+}
+
+/* By one lane of a warp whose lanes stay together. */
+PTX void barrier_arrive_one(uint32_t barrier)
+{
+    asm volatile("{\n.reg .pred p;\n"
+                 "elect.sync _|p, 0xffffffff;\n"
+                 "@p mbarrier.arrive.shared::cta.b64 _, [%0];\n}\n" ::"r"(barrier)
+                 : "memory");
+}
+
 /* ---- the copy engine of the SM ---- */
 
 PTX void tensor_load(uint32_t to, const void *map, uint32_t col, uint32_t row, uint32_t barrier)
@@ -155,6 +182,28 @@ PTX uint32_t load_relaxed(const uint32_t *p)
     uint32_t v;
 
     asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+
+PTX uint32_t load_shared(uint32_t address)
+{
+    uint32_t v;
+
+    asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
+    return v;
+}
+
+PTX void store_shared(uint32_t address, uint32_t v)
+{
+    asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
+/* Asked again instead of kept in a register. */
+PTX uint32_t thread_index(void)
+{
+    uint32_t v;
+
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(v));
     return v;
 }
 

@@ -62,6 +62,7 @@ static enum status write_slice(struct rig *r, struct rig_rank *rank, const struc
         .tensor_col = io->tensor_col,
         .tensor = io->tensor,
         .is_f32 = b->dtype == DTYPE_F32,
+        .spread = 1,
     };
 
     TRY_CUDA(r, gpu_write_input(&in, rank->device->stream));

@@ -23,7 +23,7 @@ PTX void await_flag_lanes(const site &s, const gpu_task &t, flag_wait f, uint32_
             continue;
         if (lane == __ffs(__ballot_sync(ALL_LANES, f.value < f.wanted)) - 1)
             note_stuck(s, t, {GPU_FETCH, GPU_NO_STEP, flag, f.value, f.wanted, since_ns});
-        thread_exit();
+        leave(s);
     }
 }
 

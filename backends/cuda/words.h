@@ -25,6 +25,7 @@
 #define GPU_TILE_M 128
 #define GPU_TILE_N 256
 #define GPU_TILE_K 64
+#define GPU_KEYS 128 /* of a block of an attention */
 #define GPU_THREADS 384
 #define GPU_PREFETCH_MAX 4
 #define GPU_COPY_TARGETS_MAX 64
@@ -39,6 +40,8 @@ enum gpu_kind {
     GPU_GEMM_ROWS,   /* tensor maps in, wgmma, as many rows as there are, 16 bytes at a time */
     GPU_GEMM_DIRECT, /* tensor maps in, wgmma, addends and results element by element */
     GPU_GEMM_PLAIN,  /* ordinary accesses and arithmetic: any shape, any alignment */
+    GPU_ATTENTION,   /* tensor maps in, wgmma, tensor maps out */
+    GPU_ATTENTION_DIRECT, /* tensor maps in, wgmma, results by ordinary stores */
     GPU_COPY,        /* bulk copies */
     GPU_COPY_PLAIN,
     GPU_REDUCE, /* 16 bytes at a time */
@@ -65,11 +68,13 @@ struct gpu_task {
     uint32_t links; /* the first one */
     uint32_t index;
     uint32_t m, n;
-    uint32_t k; /* elements; GEMMs by tensor maps: blocks of GPU_TILE_K; GPU_PUT and GPU_ROUTE: its number;
-                   rows by index: values are below it */
+    uint32_t k; /* elements; GEMMs by tensor maps: blocks of GPU_TILE_K; attentions: blocks of
+                   GPU_KEYS, at least one; GPU_PUT and GPU_ROUTE: its number; rows by index: values
+                   are below it */
     uint32_t a_view, a_row, a_col;
-    uint32_t b_view, b_row, b_col; /* rows by index: b_row is how many each source has, b_col the terms of a row */
-    uint32_t segments, segment_count; /* 0: all of k at once */
+    uint32_t b_view, b_row, b_col; /* rows by index: b_row is how many each source has, b_col the terms
+                                      of a row */
+    uint32_t segments, segment_count; /* 0: all of k at once, but for attention */
     uint32_t down; /* rows that targets and index list stand further down than their links say */
 };
 
@@ -85,9 +90,15 @@ struct gpu_signal {
     uint32_t system; /* the reader is on another device */
 };
 
+/* An attention's addends are the queries and, where something is handed on, log-sum-exps and the
+ * result so far. */
 struct gpu_matrix {
-    uint32_t view, row, col, reserved;
+    uint32_t view, row, col;
+    uint32_t more; /* queries: the first one's position, or GPU_UNMASKED; log-sum-exps: 1 if they are
+                      to be written */
 };
+
+#define GPU_UNMASKED UINT32_MAX /* every query sees every key */
 
 struct gpu_select {
     uint32_t view, entry; /* row of a control buffer */
@@ -112,9 +123,9 @@ _Static_assert(sizeof(struct gpu_task) == 64 && sizeof(union gpu_link) == 16,
                "read in units of 16 bytes");
 
 struct gpu_segment {
-    uint32_t k; /* elements */
-    uint32_t reserved;
-    uint64_t a_add, b_add; /* elements */
+    uint32_t k;            /* elements */
+    uint32_t position;     /* attention: of the first key */
+    uint64_t a_add, b_add; /* elements; attention: rows */
     uint64_t reserved2;
     struct gpu_wait wait;
 };

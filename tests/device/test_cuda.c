@@ -177,6 +177,11 @@ static const struct variant {
      "reduce=crew chunk=2KiB tile_m=16 tile_n=16 order=rotate inter=ring depth=1 join=false"},
     {"gemm_ar",
      "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank inter=direct group=1 depth=1"},
+    {"ring_attention", "comm_sms=16"},
+    {"ring_attention",
+     "comm_sms=16 chunk=2KiB tile_m=16 split=1 layout=zigzag order=head depth=1 join=false"},
+    {"ring_attention", "comm_sms=8 chunk=64KiB split=3 layout=run order=owner depth=3"},
+    {"ring_attention", "comm_sms=16 split=2 layout=zigzag order=head"},
     {"moe_dispatch_gemm", "comm_sms=16"},
     {"moe_dispatch_gemm", "comm_sms=16 chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 join=false"},
     {"moe_dispatch_gemm",
@@ -197,6 +202,15 @@ static const struct problem shapes[] = {
     {.m = 3, .n = 24, .k = 16},                   /* fewer rows than ranks: empty shards */
 };
 
+static const struct problem attentions[] = {
+    {.attention = {.seq = 512, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 128}},
+    {.attention = {.seq = 600, .batch = 1, .heads = 2, .kv_heads = 2, .head_dim = 64, .causal = true}},
+    {.attention = {.seq = 300, .batch = 2, .heads = 2, .kv_heads = 1, .head_dim = 128, .causal = true}},
+    {.attention = {.seq = 301, .batch = 1, .heads = 3, .kv_heads = 1, .head_dim = 64}},
+    {.attention = {.seq = 3, .batch = 1, .heads = 3, .kv_heads = 1, .head_dim = 128, .causal = true}},
+};
+_Static_assert(COUNT(attentions) == COUNT(shapes), "problems are counted once");
+
 static const char *const runs[] = {"prefetch=4 timeout=2s", "prefetch=1 fifo=1 timeout=2s"};
 
 static const struct kernel *kernel_named(const char *name)
@@ -208,6 +222,13 @@ static const struct kernel *kernel_named(const char *name)
     return NULL;
 }
 
+static struct problem problem_of(const struct kernel *k, int i)
+{
+    if (k->family == &problem_attention)
+        return attentions[i];
+    return is_moe(k) ? moe_like(shapes[i]) : shapes[i];
+}
+
 static void run_exactly(const struct variant *v, enum form form, struct world world,
                         struct problem problem, const char *options)
 {
@@ -216,6 +237,7 @@ static void run_exactly(const struct variant *v, enum form form, struct world wo
     void *params = calloc(1, kernel->params_size);
     struct complaint complaint = {.text = ""};
     struct program program = {0};
+    char text[PROBLEM_TEXT_BYTES];
 
     harness_options(kernel->options, params, v->params);
     ck_assert_msg(kernel->emit(&problem, world, harness_machine(), form, params, &program,
@@ -230,10 +252,9 @@ static void run_exactly(const struct variant *v, enum form form, struct world wo
                 r);
     ck_assert_msg(
         r->status == ST_OK && r->elements_wrong == 0 && r->elements_checked > 0,
-        "%s (%s) %s, %u x %u ranks, m %llu n %llu k %llu, %s: %s, %llu elements checked\n%s",
-        v->kernel, v->params, form == FORM_FUSED ? "fused" : "unfused", world.nodes,
-        world.gpus_per_node, (unsigned long long)problem.m, (unsigned long long)problem.n,
-        (unsigned long long)problem.k, options, status_text(r->status),
+        "%s (%s) %s, %u x %u ranks, %s, %s: %s, %llu elements checked\n%s", v->kernel, v->params,
+        form == FORM_FUSED ? "fused" : "unfused", world.nodes, world.gpus_per_node,
+        problem_text(kernel->family, &problem, text), options, status_text(r->status),
         (unsigned long long)r->elements_checked, r->report);
     program_fini(&program);
     free(params);
@@ -254,16 +275,16 @@ START_TEST(kernel_is_exact)
 {
     int i = _i * stride();
     struct world world = worlds[harness_digit(&i, COUNT(worlds))];
-    struct problem shape = shapes[harness_digit(&i, COUNT(shapes))];
+    int shape = harness_digit(&i, COUNT(shapes));
     enum form form = harness_digit(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
     const char *options = runs[harness_digit(&i, COUNT(runs))];
 
     if (getenv("MKERNEL_TEST_SHOW"))
-        fprintf(stderr, "%ld %s %s, %u x %u, m %llu, %s\n", (long)clock() * 1000 / CLOCKS_PER_SEC,
-                variants[i].kernel, form == FORM_FUSED ? "fused" : "unfused", world.nodes,
-                world.gpus_per_node, (unsigned long long)shape.m, options);
-    run_exactly(&variants[i], form, world,
-                is_moe(kernel_named(variants[i].kernel)) ? moe_like(shape) : shape,
+        fprintf(stderr, "%ld %s %s, %u x %u, problem %d, %s\n",
+                (long)clock() * 1000 / CLOCKS_PER_SEC, variants[i].kernel,
+                form == FORM_FUSED ? "fused" : "unfused", world.nodes, world.gpus_per_node, shape,
+                options);
+    run_exactly(&variants[i], form, world, problem_of(kernel_named(variants[i].kernel), shape),
                 options);
 }
 END_TEST
