@@ -32,7 +32,7 @@ PTX void init_barriers(const site &s)
         if (i == BARRIER_QUERIES_EMPTY)
             arrivals = CONSUMERS / 32;
         if (i == BARRIER_STAGED || i == BARRIER_STAGED + 1)
-            arrivals = CONSUMERS / 2;
+            arrivals = CONSUMERS / 2 / 32;
         barrier_init(barrier_at(s, i), arrivals);
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");

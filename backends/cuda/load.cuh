@@ -186,19 +186,24 @@ PTX void copy(const site &s, loader &l, const gpu_task &t)
 
 PTX void use_as(const site &s, loader &l, const ring &r, uint32_t panels)
 {
-    if (l.panels != panels)
-        ring_await_others(s, r);
+    if (l.panels == panels)
+        return;
+    load_late_values(s, l.attention);
+    ring_await_others(s, r);
     l.panels = panels;
 }
 
 PTX void load_task(const site &s, loader &l, const gpu_task &t, const ring &r)
 {
+    if (is_attention(t)) {
+        use_as(s, l, r, t.n / 64);
+        load_attention(s, l.attention, t, r.slot);
+        return;
+    }
+    load_late_values(s, l.attention);
     if (uses_tiles(t)) {
         use_as(s, l, r, 0);
         load_gemm(s, l, t);
-    } else if (is_attention(t)) {
-        use_as(s, l, r, t.n / 64);
-        load_attention(s, l.attention, t);
     } else if (t.kind == GPU_COPY) {
         use_as(s, l, r, 0);
         copy(s, l, t);
@@ -211,14 +216,19 @@ PTX void run_loader(const site &s)
     ring r = {0, 0};
 
     for (;;) {
-        await_barrier(s, barrier_at(s, BARRIER_TASK_FULL + r.slot), r.phase);
+        uint32_t full = barrier_at(s, BARRIER_TASK_FULL + r.slot);
+
+        if (!barrier_test(full, r.phase))
+            load_late_values(s, l.attention);
+        await_barrier(s, full, r.phase);
         const gpu_task &t = ring_task(s, r);
 
         if (t.kind == GPU_END)
-            return;
+            break;
         load_task(s, l, t, r);
         ring_free(s, r);
     }
+    load_late_values(s, l.attention);
 }
 
 #endif

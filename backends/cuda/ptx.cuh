@@ -116,6 +116,12 @@ PTX void bulk_store(uint64_t to, uint32_t from, uint32_t bytes)
                  : "memory");
 }
 
+/* Into the second-level cache. */
+PTX void bulk_prefetch(uint64_t from, uint32_t bytes)
+{
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+}
+
 PTX void bulk_commit(void)
 {
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
