@@ -344,10 +344,9 @@ PTX void finish(const site &s, consumer &c, const gpu_task &t, attending<D> &a)
         stage_result(s, c, a);
     } else {
         store_direct<D, 0>(s, c, t, a);
-        store_direct<D, 1>(s, c, t, a);
-        fence_proxy();
+        store_direct<D, 1>(s, c, t, a); /* the storer has the fence for all */
     }
-    barrier_arrive(barrier_at(s, BARRIER_STAGED + c.group));
+    arrive_staged(s, c);
 }
 
 /* ---- all of it ---- */

@@ -86,19 +86,17 @@ PTX void stage(const site &s, const consumer &c, const float (&d)[128])
 
 PTX void finish(const site &s, consumer &c, const gpu_task &t, float (&d)[128])
 {
-    uint32_t staged = barrier_at(s, BARRIER_STAGED + c.group);
-
     await_staging(s, c);
     for (uint32_t i = 0; i < t.addends; i++) {
         if (i > 0)
-            barrier_arrive(staged);
+            arrive_staged(s, c);
         await_barrier_consumer(s, barrier_at(s, BARRIER_ADDEND + c.group),
                                take_turn(c, TURN_ADDEND));
         add_staged(s, c, d);
     }
     stage(s, c, d);
     fence_proxy_shared();
-    barrier_arrive(staged);
+    arrive_staged(s, c);
 }
 
 /* ---- the epilogue by rows: through staging, 16 rows a warp, so that those of another tile stay ---- */
@@ -128,7 +126,7 @@ PTX void finish_rows(const site &s, consumer &c, const gpu_task &t, const float 
     for (uint32_t i = 0; i < t.targets; i++)
         store_staged_rows(s, c, t, matrix_at(s, task_target(s, t, i)));
     fence_proxy();
-    barrier_arrive(barrier_at(s, BARRIER_STAGED + c.group));
+    arrive_staged(s, c);
 }
 
 /* ---- the epilogue by elements: 128 columns at a time through staging, 16 rows a warp ---- */
@@ -162,7 +160,7 @@ PTX void finish_direct(const site &s, consumer &c, const gpu_task &t, const floa
     finish_half<0>(s, c, t, d);
     finish_half<1>(s, c, t, d);
     fence_proxy();
-    barrier_arrive(barrier_at(s, BARRIER_STAGED + c.group));
+    arrive_staged(s, c);
 }
 
 /* Columns [8 i, 8 i + 8) of the result from the gate's and the up projection's sums beside each other. */
@@ -249,7 +247,8 @@ template <bool ATTENDS> PTX void run_consumer(const site &s)
             return;
         consume<ATTENDS>(s, c, t);
         __syncwarp();
-        ring_free(s, r);
+        barrier_arrive_one(barrier_at(s, BARRIER_TASK_EMPTY + r.slot));
+        ring_advance(s, r);
     }
 }
 

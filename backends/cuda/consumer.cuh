@@ -51,6 +51,13 @@ PTX uint32_t staging_address(const site &s, const consumer &c, uint32_t i)
            row * 128 + ((chunk ^ (row & 7)) << 4);
 }
 
+/* The warp has written its part. */
+PTX void arrive_staged(const site &s, const consumer &c)
+{
+    __syncwarp();
+    barrier_arrive_one(barrier_at(s, BARRIER_STAGED + c.group));
+}
+
 PTX void await_staging(const site &s, consumer &c)
 {
     await_barrier_consumer(s, barrier_at(s, BARRIER_UNSTAGED + c.group), take_turn(c, TURN_UNSTAGED) ^ 1);

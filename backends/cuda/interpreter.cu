@@ -32,7 +32,7 @@ PTX void init_barriers(const site &s)
         if (i == BARRIER_QUERIES_EMPTY)
             arrivals = CONSUMERS / 32;
         if (i == BARRIER_STAGED || i == BARRIER_STAGED + 1)
-            arrivals = CONSUMERS / 2;
+            arrivals = CONSUMERS / 2 / 32;
         barrier_init(barrier_at(s, i), arrivals);
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -64,8 +64,10 @@ __global__ void __launch_bounds__(GPU_THREADS, 1)
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(ATTENDS ? 56 : 72));
     if (warp == FETCH_WARP)
         run_fetcher(s, lane);
-    else if (warp == LOAD_WARP)
-        run_loader<ATTENDS>(s, lane);
+    else if (warp == LOAD_WARP && !ATTENDS)
+        run_loader(s, lane);
+    else if (warp == LOAD_WARP && lane == 0)
+        run_attending_loader(s);
     else if (warp >= STORE_WARP && lane == 0)
         run_storer(s, warp - STORE_WARP);
 }

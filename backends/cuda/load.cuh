@@ -83,30 +83,61 @@ PTX void await_stages(const site &s, const loader &l)
 
 PTX void use_as(const site &s, loader &l, const ring &r, uint32_t panels)
 {
-    if (l.panels != panels)
-        ring_await_others(s, r);
+    if (l.panels == panels)
+        return;
+    load_late_values(s, l.attention);
+    ring_await_others(s, r);
     l.panels = panels;
 }
 
-template <bool ATTENDS> PTX void load_task(const site &s, loader &l, const gpu_task &t, const ring &r)
+PTX void load_copy(const site &s, loader &l, const gpu_task &t)
 {
-    if (uses_tiles(t)) {
-        use_as(s, l, r, 0);
-        load_gemm(s, l, t);
-    } else if (ATTENDS && is_attention(t)) {
-        use_as(s, l, r, t.n / 64);
-        load_attention(s, l.attention, t);
-    } else if (t.kind == GPU_COPY) {
-        use_as(s, l, r, 0);
-        await_stages(s, l);
+    await_stages(s, l);
+    if (t.kind == GPU_COPY)
         copy(s, l.copied, t);
-    } else if (!ATTENDS && t.kind == GPU_GATHER) {
-        await_stages(s, l); /* for the whole warp */
-    }
 }
 
-/* One lane, but where rows are gathered. */
-template <bool ATTENDS> PTX void run_loader(const site &s, uint32_t lane)
+/* In the kernel that has attention. */
+PTX void load_attending(const site &s, loader &l, const gpu_task &t, const ring &r)
+{
+    if (is_attention(t)) {
+        use_as(s, l, r, t.n / 64);
+        load_attention(s, l.attention, t, r.slot);
+        return;
+    }
+    load_late_values(s, l.attention);
+    if (!uses_tiles(t) && t.kind != GPU_COPY)
+        return;
+    use_as(s, l, r, 0);
+    if (uses_tiles(t))
+        load_gemm(s, l, t);
+    else
+        load_copy(s, l, t);
+}
+
+PTX void run_attending_loader(const site &s)
+{
+    loader l = {};
+    ring r = {0, 0};
+
+    for (;;) {
+        uint32_t full = barrier_at(s, BARRIER_TASK_FULL + r.slot);
+
+        if (!barrier_test(full, r.phase))
+            load_late_values(s, l.attention);
+        await_barrier(s, full, r.phase);
+        const gpu_task &t = ring_task(s, r);
+
+        if (t.kind == GPU_END)
+            break;
+        load_attending(s, l, t, r);
+        ring_free(s, r);
+    }
+    load_late_values(s, l.attention);
+}
+
+/* In the other one.  One lane, but where rows are gathered. */
+PTX void run_loader(const site &s, uint32_t lane)
 {
     loader l = {};
     ring r = {0, 0};
@@ -117,12 +148,17 @@ template <bool ATTENDS> PTX void run_loader(const site &s, uint32_t lane)
 
         if (t.kind == GPU_END)
             return;
-        if (lane == 0)
-            load_task<ATTENDS>(s, l, t, r);
+        if (lane == 0 && uses_tiles(t))
+            load_gemm(s, l, t);
+        else if (lane == 0 && (t.kind == GPU_COPY || t.kind == GPU_GATHER))
+            load_copy(s, l, t);
         __syncwarp();
-        if (!ATTENDS && t.kind == GPU_GATHER)
+        if (t.kind == GPU_GATHER)
             gather(s, l.copied, t, lane);
-        ring_free(s, r);
+        __syncwarp();
+        if (lane == 0)
+            barrier_arrive(barrier_at(s, BARRIER_TASK_EMPTY + r.slot));
+        ring_advance(s, r);
     }
 }
 

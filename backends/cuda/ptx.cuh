@@ -116,6 +116,12 @@ PTX void bulk_store(uint64_t to, uint32_t from, uint32_t bytes)
                  : "memory");
 }
 
+/* Into the second-level cache. */
+PTX void bulk_prefetch(uint64_t from, uint32_t bytes)
+{
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+}
+
 PTX void bulk_commit(void)
 {
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
@@ -154,6 +160,14 @@ PTX uint64_t load_acquire(uint64_t address, bool system)
     else
         asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(v) : "l"(address) : "memory");
     return v;
+}
+
+PTX void add_release(uint64_t address, uint64_t add, bool system)
+{
+    if (system)
+        asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(address), "l"(add) : "memory");
+    else
+        asm volatile("red.release.gpu.global.add.u64 [%0], %1;" ::"l"(address), "l"(add) : "memory");
 }
 
 PTX void fence_release(bool system)

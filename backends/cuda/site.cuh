@@ -23,7 +23,9 @@
 #define COPY_TARGETS_AT (RING_AT + GPU_PREFETCH_MAX * 64)
 #define KEY_BLOCKS_AT (COPY_TARGETS_AT + GPU_COPY_TARGETS_MAX * 16)
 #define VALUE_COUNTS_AT (KEY_BLOCKS_AT + PANELS * 8)
-#define ENDED_AT (VALUE_COUNTS_AT + PANELS * 4) /* not 0: a role has seen the abort word and left */
+#define FEEDS_AT (VALUE_COUNTS_AT + PANELS * 4)
+#define RUNS_AT (FEEDS_AT + GPU_PREFETCH_MAX * 32)
+#define ENDED_AT (RUNS_AT + KEY_RUNS * 16) /* not 0: a role has seen the abort word and left */
 #define SHARED_BYTES (ENDED_AT + 16)
 
 /* A copy borrows the stages, in slots. */
@@ -37,6 +39,7 @@ static_assert(COPY_SLOTS * COPY_SLOT_BYTES == STAGES * STAGE_BYTES, "slots are t
 #define PANEL_BYTES (GPU_KEYS * 64 * 2) /* 64 columns of a block of keys */
 #define VALUES_AT (PANELS * PANEL_BYTES)
 #define QUERIES_BOX 2 /* of staging: the first with queries */
+#define KEY_RUNS 4    /* that the fetcher may be ahead of the loader */
 static_assert(2 * PANELS * PANEL_BYTES <= STAGES * STAGE_BYTES, "rings lie in the stages");
 
 enum {
@@ -57,7 +60,9 @@ enum {
     BARRIER_VALUES_EMPTY = BARRIER_VALUES_FULL + PANELS,
     BARRIER_QUERIES_FULL = BARRIER_VALUES_EMPTY + PANELS,
     BARRIER_QUERIES_EMPTY = BARRIER_QUERIES_FULL + 1,
-    BARRIER_COUNT = BARRIER_QUERIES_EMPTY + 1,
+    BARRIER_RUN_FULL = BARRIER_QUERIES_EMPTY + 1, /* per run of keys */
+    BARRIER_RUN_EMPTY = BARRIER_RUN_FULL + KEY_RUNS,
+    BARRIER_COUNT = BARRIER_RUN_EMPTY + KEY_RUNS,
 };
 static_assert(BARRIER_COUNT * 8 <= 512, "barriers fit");
 
@@ -69,7 +74,7 @@ static_assert(BARRIER_COUNT * 8 <= 512, "barriers fit");
 #define CONSUMER_WARP 4
 #define CONSUMERS 256
 #define TASK_WRITERS 4               /* lanes of the fetcher, 16 bytes each */
-#define TASK_READERS (32 + 2 + CONSUMERS) /* threads: the loader's warp, two storers, consumers */
+#define TASK_READERS (3 + CONSUMERS / 32) /* loader, two storers, the consumers' warps */
 
 struct site {
     const gpu_program *program;
@@ -226,6 +231,41 @@ PTX bool is_attention(const gpu_task &t)
     return t.kind == GPU_ATTENTION || t.kind == GPU_ATTENTION_DIRECT;
 }
 
+/* ---- from the fetcher to the loader ---- */
+
+/* Of the attention in a slot of the ring: tensor maps, and where the queries stand. */
+struct attention_feed {
+    const void *queries, *keys, *values;
+    uint32_t row, col;
+};
+static_assert(sizeof(attention_feed) == 32, "feeds fit");
+
+PTX attention_feed &feed_at(const site &s, uint32_t slot)
+{
+    return ((attention_feed *)(s.memory + FEEDS_AT))[slot];
+}
+
+/* Keys that stand together, have arrived and are seen by some query. */
+struct key_run {
+    uint32_t keys, ahead; /* as in struct key_block; 0 keys: no query of the task sees any */
+    uint32_t key_row, value_row;
+};
+
+/* A ring of runs, seen from one end. */
+struct run_ring {
+    uint32_t number;
+};
+
+PTX key_run &run_at(const site &s, const run_ring &r)
+{
+    return ((key_run *)(s.memory + RUNS_AT))[r.number % KEY_RUNS];
+}
+
+PTX uint32_t run_phase(const run_ring &r)
+{
+    return r.number / KEY_RUNS & 1;
+}
+
 /* ---- flags ---- */
 
 struct flag_wait {
@@ -320,18 +360,31 @@ PTX const gpu_link *task_selects(const site &s, const gpu_task &t)
     return task_signals(s, t) + t.signals;
 }
 
+PTX void signal_one(const gpu_signal &g)
+{
+    add_release(g.address, g.add, g.system);
+}
+
 /* One fence for all: a release each would wait for the others'. */
+PTX void signal_many(const gpu_link *link, uint32_t count)
+{
+    bool system = false;
+
+    for (uint32_t i = 0; i < count; i++)
+        system |= link[i].signal.system != 0;
+    fence_release(system);
+    for (uint32_t i = 0; i < count; i++)
+        add_relaxed(link[i].signal.address, link[i].signal.add, link[i].signal.system);
+}
+
 PTX void signal_all(const site &s, const gpu_task &t)
 {
     const gpu_link *link = task_signals(s, t);
-    bool system = false;
 
-    for (uint32_t i = 0; i < t.signals; i++)
-        system |= link[i].signal.system != 0;
-    if (t.signals > 0)
-        fence_release(system);
-    for (uint32_t i = 0; i < t.signals; i++)
-        add_relaxed(link[i].signal.address, link[i].signal.add, link[i].signal.system);
+    if (t.signals == 1)
+        signal_one(link->signal);
+    else if (t.signals > 1)
+        signal_many(link, t.signals);
 }
 
 PTX uint32_t view_copy(const site &s, const gpu_view &v)

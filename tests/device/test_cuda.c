@@ -277,8 +277,10 @@ START_TEST(kernel_is_exact)
     struct world world = worlds[harness_digit(&i, COUNT(worlds))];
     int shape = harness_digit(&i, COUNT(shapes));
     enum form form = harness_digit(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
-    const char *options = runs[harness_digit(&i, COUNT(runs))];
+    const char *options = runs[harness_digit(&i, COUNT(runs))], *only = getenv("MKERNEL_TEST_KERNEL");
 
+    if (only && strcmp(only, variants[i].kernel) != 0)
+        return;
     if (getenv("MKERNEL_TEST_SHOW"))
         fprintf(stderr, "%ld %s %s, %u x %u, problem %d, %s\n",
                 (long)clock() * 1000 / CLOCKS_PER_SEC, variants[i].kernel,
