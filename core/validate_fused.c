@@ -124,7 +124,7 @@ static enum status replay(const struct registry *r, const char *scenarios, const
     }
     snprintf(path, sizeof path, "%s/%s/nvlink2.yaml", scenarios, csv_field(csv, row, c->kernel));
     TRY(scenario_load(path, r, "sim", sets, 3, &scenario));
-    enum status st = run_plan_create(&scenario, MEMORY_BYTES, &plan);
+    enum status st = run_plan_create(&scenario, MEMORY_BYTES, NULL, &plan);
     if (st >= 0) {
         st = run_contestants(csv, row, c, &plan, v);
         run_plan_destroy(&plan);

@@ -56,7 +56,7 @@ static enum status simulate(const struct registry *r, const char *shape,
     config.interrupted = &never;
     snprintf(text, sizeof text, scenario_text, extents[0], extents[1], extents[2]);
     TRY(scenario_parse("gemm of the records", text, strlen(text), r, "sim", NULL, 0, &scenario));
-    enum status st = run_plan_create(&scenario, MEMORY_BYTES, &plan);
+    enum status st = run_plan_create(&scenario, MEMORY_BYTES, NULL, &plan);
     for (uint64_t i = 0; st >= 0 && i < plan.point_count; i++) {
         struct run_unit *u = &plan.points[i];
         if (u->point->program != program)

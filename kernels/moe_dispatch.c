@@ -21,6 +21,7 @@ void moe_dispatch_plan(struct moe_dispatch *g, const struct moe_params *params)
     g->gather_rows = min_u64(params->gather_rows, g->tile_m);
     g->parts = ceil_div(g->tile_m, g->gather_rows);
     g->entries = route_entries_max(g->capacity, g->tile_m, ceil_div(p->experts, ranks));
+    g->lead = min_u64(g->lead, g->entries);
 }
 
 enum status moe_dispatch_check(const struct moe_dispatch *g, const struct moe_params *params,
@@ -134,6 +135,7 @@ void moe_dispatch_add(struct moe_dispatch *g, struct program *p)
     g->control_queue = program_add_queue(p, "control");
     g->pack_queue = program_add_queue(p, "pack");
     g->relay_queue = program_add_queue(p, "relay");
+    g->lead_queue = g->lead > 0 ? program_add_queue(p, "lead") : UINT32_MAX;
     g->gather_queue = program_add_queue(p, "gather");
     g->send_queue = g->world.nodes > 1 ? program_add_queue(p, "send") : UINT32_MAX;
 }

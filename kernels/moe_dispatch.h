@@ -63,6 +63,7 @@ struct moe_dispatch {
     struct gate        gate;
     struct route       send, receive;
     bool     returns; /* results travel back: lists are aligned, weights travel with their tokens */
+    uint64_t lead;           /* entries that stand in a queue of their own, for everybody to gather first */
     uint64_t puts_beside, pulls_beside; /* what the kernel itself adds to `sent` and, from each rank, to `pulled` */
 
     uint64_t shard;                         /* tokens of a rank, the largest one's */
@@ -90,9 +91,11 @@ struct moe_dispatch {
     uint32_t scores_packed, scores_landed; /* [node] */
 
     uint32_t control_queue, pack_queue, send_queue, relay_queue, gather_queue;
+    uint32_t lead_queue; /* if there is a lead */
 };
 
-/* Fills in the sizes, for the world, the problem and `returns` that *g has. */
+/* Fills in the sizes, for the world, the problem, `returns` and `lead` that *g has; of the latter as much as
+ * there is. */
 void moe_dispatch_plan(struct moe_dispatch *g, const struct moe_params *params);
 
 /* Refuses what does not fit; `flags`: those that the kernel has beside these. */

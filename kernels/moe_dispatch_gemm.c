@@ -15,9 +15,18 @@
 #include "kernels/moe_reference.h"
 #include "kernels/moe_routing.h"
 
+struct gemm_params {
+    struct moe_params moe;
+    uint64_t          group, lead;
+};
+
 static const struct option moe_options[] = {
     MOE_OPTIONS,
     {"tile_n", OPTION_COUNT, MOE_AT(tile_n), "256", 8, 1024, NULL, "columns of an output tile"},
+    {"group", OPTION_COUNT, offsetof(struct gemm_params, group), "1", 1, 65536, "1|4|16",
+     "entries that are computed together, column by column, so that they share weights in the cache"},
+    {"lead", OPTION_COUNT, offsetof(struct gemm_params, lead), "0", 0, 1u << 30, NULL,
+     "entries whose rows everybody gathers before computing, so that nobody waits for the first ones"},
     {"join", OPTION_BOOL, MOE_AT(join), "true", 0, 0, "false|true",
      "gathering workers compute when they have nothing left to gather"},
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL},
@@ -25,7 +34,7 @@ static const struct option moe_options[] = {
 
 struct moe_gemm {
     struct moe_dispatch dispatch;
-    uint64_t tile_n, columns;
+    uint64_t tile_n, columns, group;
     bool     barrier; /* unfused */
     uint32_t weights, result, go;
     uint32_t compute_queue;
@@ -44,7 +53,9 @@ static void tile_task(const struct moe_gemm *g, uint32_t rank, uint64_t i, struc
 {
     const struct moe_dispatch *d = &g->dispatch;
     const struct moe_problem *p = &d->problem;
-    uint64_t entry = i / g->columns, col = i % g->columns * g->tile_n;
+    uint64_t first = i / (g->group * g->columns) * g->group, rest = i - first * g->columns;
+    uint64_t height = min_u64(g->group, d->entries - first);
+    uint64_t entry = first + rest % height, col = rest / height * g->tile_n;
 
     t->op = OP_GEMM;
     t->m = d->tile_m;
@@ -144,19 +155,25 @@ static void add_crews(struct moe_gemm *g, struct program *p, const struct moe_pa
     crew = program_add_crew(p, g->barrier ? "all" : "comm", g->barrier ? sms - sending - 1 : comm);
     program_crew_drains(p, crew, d->control_queue);
     program_crew_drains(p, crew, d->pack_queue);
+    if (d->lead > 0)
+        program_crew_drains(p, crew, d->lead_queue);
     program_crew_drains(p, crew, d->gather_queue);
     if (g->barrier || params->join)
         program_crew_drains(p, crew, g->compute_queue);
-    if (!g->barrier)
-        program_crew_drains(p, program_add_crew(p, "compute", sms - sending - 1 - comm),
-                            g->compute_queue);
+    if (g->barrier)
+        return;
+    crew = program_add_crew(p, "compute", sms - sending - 1 - comm);
+    if (d->lead > 0)
+        program_crew_drains(p, crew, d->lead_queue);
+    program_crew_drains(p, crew, g->compute_queue);
 }
 
 static enum status moe_emit(const struct problem *problem, struct world world,
                             const struct machine *machine, enum form form, const void *params_in,
                             struct program *p, struct complaint *c)
 {
-    const struct moe_params *params = params_in;
+    const struct gemm_params *gemm = params_in;
+    const struct moe_params *params = &gemm->moe;
     struct moe_gemm *g = calloc(1, sizeof *g);
     enum status st;
 
@@ -169,6 +186,8 @@ static enum status moe_emit(const struct problem *problem, struct world world,
     g->dispatch.problem = problem->moe;
     g->barrier = form == FORM_UNFUSED;
     g->tile_n = params->tile_n;
+    g->group = gemm->group;
+    g->dispatch.lead = g->barrier ? 0 : gemm->lead; /* behind a barrier everybody gathers all */
     g->columns = ceil_div(problem->moe.inter, g->tile_n);
     moe_dispatch_plan(&g->dispatch, params);
     st = moe_dispatch_check(&g->dispatch, params, machine, 0, c);
@@ -200,7 +219,7 @@ const struct kernel moe_dispatch_gemm_kernel = {
     .family = &problem_moe,
     .collective = COLLECTIVE_ALL_TO_ALL,
     .options = moe_options,
-    .params_size = sizeof(struct moe_params),
+    .params_size = sizeof(struct gemm_params),
     .emit = moe_emit,
     .global = moe_global,
     .reference = reference_moe_dispatch,

@@ -255,8 +255,10 @@ bool moe_dispatch_length(const struct moe_dispatch *g, uint32_t queue, uint64_t 
         *length_out = send_length(g);
     else if (queue == g->relay_queue)
         *length_out = relay_length(g);
+    else if (queue == g->lead_queue)
+        *length_out = g->lead * g->parts;
     else if (queue == g->gather_queue)
-        *length_out = g->entries * g->parts;
+        *length_out = (g->entries - g->lead) * g->parts;
     else
         return false;
     return true;
@@ -272,8 +274,10 @@ bool moe_dispatch_task(const struct moe_dispatch *g, uint32_t rank, uint32_t que
         send_task(g, rank, i, t);
     else if (queue == g->relay_queue)
         relay_task(g, rank, i, t);
-    else if (queue == g->gather_queue)
+    else if (queue == g->lead_queue)
         gather_task(g, rank, i, t);
+    else if (queue == g->gather_queue)
+        gather_task(g, rank, g->lead * g->parts + i, t);
     else
         return false;
     return true;

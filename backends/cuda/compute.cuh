@@ -2,33 +2,18 @@
 #ifndef BACKENDS_CUDA_COMPUTE_CUH
 #define BACKENDS_CUDA_COMPUTE_CUH
 
+#include "backends/cuda/attention.cuh"
+#include "backends/cuda/combine.cuh"
 #include "backends/cuda/load.cuh"
 #include "backends/cuda/route.cuh"
 #include "backends/cuda/wgmma.cuh"
 
-struct consumer {
-    uint32_t group, warp, lane, thread; /* warpgroup; warp in it; lane in that; thread of both */
-    uint32_t stage, phase;              /* of the ring of stages */
-    uint32_t staged, addends;           /* phases of BARRIER_UNSTAGED and BARRIER_ADDEND */
-    bool ended;                         /* the run was aborted */
-};
-
-/* The lanes of a warp stay together.  An exit in the middle would make ptxas serialise the
- * products; so a consumer of an aborted run waits for nothing any more, and leaves at its next
- * task. */
-PTX void await_barrier_consumer(const site &s, consumer &c, uint32_t barrier, uint32_t phase)
-{
-    for (uint32_t tries = 1; !c.ended && !__all_sync(ALL_LANES, barrier_try(barrier, phase));
-         tries++)
-        if (tries % TRIES_PER_LOOK == 0)
-            c.ended = __any_sync(ALL_LANES, aborted(s));
-}
-
 /* ---- the main loop: one group of products stays in flight ---- */
 
-PTX void multiply_stage(const site &s, const consumer &c, float (&d)[128], bool fresh)
+PTX void multiply_stage(const site &s, const consumer &c, float (&d)[128], uint32_t stage,
+                        bool fresh)
 {
-    uint32_t at = s.shared + c.stage * STAGE_BYTES;
+    uint32_t at = s.shared + stage * STAGE_BYTES;
     uint64_t a = wgmma_operand(at + c.group * (OPERAND_BYTES / 2));
     uint64_t b = wgmma_operand(at + OPERAND_BYTES);
 
@@ -43,48 +28,33 @@ PTX void multiply_stage(const site &s, const consumer &c, float (&d)[128], bool 
     wgmma_commit();
 }
 
-PTX void release_stage(const site &s, const consumer &c, uint32_t stage)
-{
-    if (c.lane == 0)
-        barrier_arrive(barrier_at(s, BARRIER_STAGE_EMPTY + stage));
-}
-
 /* The first block starts the sums afresh; it stands apart because ptxas gives up overlapping
  * products when that is decided at run time. */
 PTX void multiply(const site &s, consumer &c, float (&d)[128], uint32_t blocks)
 {
-    uint32_t last = c.stage;
+    uint32_t stage = c.stages % 4, phase = c.stages / 4, last = stage;
 
-    await_barrier_consumer(s, c, barrier_at(s, BARRIER_STAGE_FULL + c.stage), c.phase);
-    multiply_stage(s, c, d, true);
-    stage_advance(c.stage, c.phase);
+    await_barrier_consumer(s, barrier_at(s, BARRIER_STAGE_FULL + stage), phase);
+    multiply_stage(s, c, d, stage, true);
+    stage_advance(stage, phase);
     for (uint32_t i = 1; i < blocks; i++) {
-        await_barrier_consumer(s, c, barrier_at(s, BARRIER_STAGE_FULL + c.stage), c.phase);
-        multiply_stage(s, c, d, false);
+        await_barrier_consumer(s, barrier_at(s, BARRIER_STAGE_FULL + stage), phase);
+        multiply_stage(s, c, d, stage, false);
         wgmma_wait<1>();
-        release_stage(s, c, last);
-        last = c.stage;
-        stage_advance(c.stage, c.phase);
+        barrier_arrive_one(barrier_at(s, BARRIER_STAGE_EMPTY + last));
+        last = stage;
+        stage_advance(stage, phase);
     }
     wgmma_wait<0>();
     /* Nothing that uses the sums may move above the wait. */
 #pragma unroll
     for (int i = 0; i < 128; i++)
         asm volatile("" : "+f"(d[i])::"memory");
-    release_stage(s, c, last);
+    barrier_arrive_one(barrier_at(s, BARRIER_STAGE_EMPTY + last));
+    c.stages = stage + 4 * phase;
 }
 
 /* ---- the epilogue through staging ---- */
-
-/* Where a lane's part of columns [8 i, 8 i + 16) stands, as stmatrix and ldmatrix want it: boxes of
- * 64 columns, swizzled as tensor maps have it. */
-PTX uint32_t staging_address(const site &s, const consumer &c, uint32_t i)
-{
-    uint32_t row = c.warp * 16 + (c.lane & 15), chunk = (i & 7) + (c.lane >> 4);
-
-    return s.shared + STAGING_AT + c.group * STAGING_BYTES + (i >> 3) * STAGING_BOX_BYTES +
-           row * 128 + ((chunk ^ (row & 7)) << 4);
-}
 
 PTX void add_staged(const site &s, const consumer &c, float (&d)[128])
 {
@@ -114,25 +84,19 @@ PTX void stage(const site &s, const consumer &c, const float (&d)[128])
     }
 }
 
-PTX void await_staging(const site &s, consumer &c)
-{
-    await_barrier_consumer(s, c, barrier_at(s, BARRIER_UNSTAGED + c.group), (c.staged++ & 1) ^ 1);
-}
-
 PTX void finish(const site &s, consumer &c, const gpu_task &t, float (&d)[128])
 {
-    uint32_t staged = barrier_at(s, BARRIER_STAGED + c.group);
-
     await_staging(s, c);
     for (uint32_t i = 0; i < t.addends; i++) {
         if (i > 0)
-            barrier_arrive(staged);
-        await_barrier_consumer(s, c, barrier_at(s, BARRIER_ADDEND + c.group), c.addends++ & 1);
+            arrive_staged(s, c);
+        await_barrier_consumer(s, barrier_at(s, BARRIER_ADDEND + c.group),
+                               take_turn(c, TURN_ADDEND));
         add_staged(s, c, d);
     }
     stage(s, c, d);
     fence_proxy_shared();
-    barrier_arrive(staged);
+    arrive_staged(s, c);
 }
 
 /* ---- the epilogue by rows: through staging, 16 rows a warp, so that those of another tile stay ---- */
@@ -162,7 +126,7 @@ PTX void finish_rows(const site &s, consumer &c, const gpu_task &t, const float 
     for (uint32_t i = 0; i < t.targets; i++)
         store_staged_rows(s, c, t, matrix_at(s, task_target(s, t, i)));
     fence_proxy();
-    barrier_arrive(barrier_at(s, BARRIER_STAGED + c.group));
+    arrive_staged(s, c);
 }
 
 /* ---- the epilogue by elements: 128 columns at a time through staging, 16 rows a warp ---- */
@@ -196,13 +160,25 @@ PTX void finish_direct(const site &s, consumer &c, const gpu_task &t, const floa
     finish_half<0>(s, c, t, d);
     finish_half<1>(s, c, t, d);
     fence_proxy();
-    barrier_arrive(barrier_at(s, BARRIER_STAGED + c.group));
+    arrive_staged(s, c);
 }
 
-/* ---- the role ---- */
-
-PTX void finish_any(const site &s, consumer &c, const gpu_task &t, float (&d)[128])
+/* Columns [8 i, 8 i + 8) of the result from the gate's and the up projection's sums beside each other. */
+PTX void activate(float (&d)[128])
 {
+#pragma unroll
+    for (int i = 0; i < 64; i++)
+        d[i] = swiglu(d[i / 4 * 8 + i % 4], d[i / 4 * 8 + 4 + i % 4]);
+}
+
+/* Dynamic work alone has an epilogue. */
+template <bool ATTENDS> PTX void multiply_tile(const site &s, consumer &c, const gpu_task &t)
+{
+    float d[128];
+
+    multiply(s, c, d, t.k);
+    if (!ATTENDS && t.epilogue == EPILOGUE_SWIGLU)
+        activate(d);
     if (t.kind == GPU_GEMM)
         finish(s, c, t, d);
     else if (t.kind == GPU_GEMM_ROWS)
@@ -211,43 +187,68 @@ PTX void finish_any(const site &s, consumer &c, const gpu_task &t, float (&d)[12
         finish_direct(s, c, t, d);
 }
 
+/* ---- the role ---- */
+
 /* They have written the results themselves. */
 PTX bool consumers_signal(const gpu_task &t)
 {
     return t.kind == GPU_GEMM_ROWS || t.kind == GPU_GEMM_DIRECT || t.kind == GPU_GEMM_PLAIN ||
            t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE || t.kind == GPU_REDUCE_PLAIN ||
-           t.kind == GPU_ROUTE || t.kind == GPU_GATHER_PLAIN;
+           t.kind == GPU_ROUTE || t.kind == GPU_GATHER_PLAIN || is_combine(t);
 }
 
-PTX void run_consumer(const site &s, uint32_t thread)
+/* What only one of the kernels has. */
+PTX void consume_dynamic(const site &s, const gpu_task &t, uint32_t thread)
 {
-    consumer c = {thread / 128, thread / 32 % 4, thread % 32, thread, 0, 0, 0, 0, false};
+    if (t.kind == GPU_GATHER_PLAIN)
+        gather_plain(s, t, thread);
+    else if (is_combine(t))
+        combine_task(s, t, thread);
+    else if (t.kind == GPU_ROUTE)
+        route_task(s, t, thread);
+}
+
+/* Called, for its registers and the products' would not fit together. */
+template <bool ATTENDS>
+static __device__ __noinline__ void consume_plain(const site s, const gpu_task &t, uint32_t thread)
+{
+    if (t.kind == GPU_REDUCE)
+        reduce_task(s, t, thread);
+    else if (t.kind == GPU_GEMM_PLAIN || t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE_PLAIN)
+        plain_task(s, t, thread);
+    else if (!ATTENDS)
+        consume_dynamic(s, t, thread);
+}
+
+/* Either attention or what dynamic work needs: ptxas finds no registers for a kernel with both. */
+template <bool ATTENDS> PTX void consume(const site &s, consumer &c, const gpu_task &t)
+{
+    if (uses_tiles(t))
+        multiply_tile<ATTENDS>(s, c, t);
+    else if (ATTENDS && is_attention(t))
+        attend(s, c, t);
+    else
+        consume_plain<ATTENDS>(s, t, c.thread);
+    if (consumers_signal(t) && !someone_left(s))
+        signal_plain(s, t, c.thread);
+}
+
+template <bool ATTENDS> PTX void run_consumer(const site &s)
+{
+    consumer c = {};
     ring r = {0, 0};
 
     for (;;) {
-        float d[128];
-
-        await_barrier_consumer(s, c, barrier_at(s, BARRIER_TASK_FULL + r.slot), r.phase);
+        consumer_identify(c);
+        await_barrier_consumer(s, barrier_at(s, BARRIER_TASK_FULL + r.slot), r.phase);
         const gpu_task &t = ring_task(s, r);
 
-        if (c.ended || t.kind == GPU_END)
+        if (t.kind == GPU_END || someone_left(s))
             return;
-        if (uses_tiles(t)) {
-            multiply(s, c, d, t.k);
-            finish_any(s, c, t, d);
-        }
-        if (t.kind == GPU_REDUCE)
-            reduce_task(s, t, thread);
-        else if (t.kind == GPU_GATHER_PLAIN)
-            gather_plain(s, t, thread);
-        else if (t.kind == GPU_ROUTE)
-            route_task(s, t, thread);
-        else if (t.kind == GPU_GEMM_PLAIN || t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE_PLAIN)
-            plain_task(s, t, thread);
-        if (consumers_signal(t) && !c.ended)
-            signal_plain(s, t, thread);
+        consume<ATTENDS>(s, c, t);
         __syncwarp();
-        ring_free(s, r);
+        barrier_arrive_one(barrier_at(s, BARRIER_TASK_EMPTY + r.slot));
+        ring_advance(s, r);
     }
 }
 

@@ -3,6 +3,7 @@
 #ifndef BACKENDS_CUDA_FETCH_CUH
 #define BACKENDS_CUDA_FETCH_CUH
 
+#include "backends/cuda/attention_fetch.cuh"
 #include "backends/cuda/select.cuh"
 
 /* A run of flags. */
@@ -36,7 +37,7 @@ PTX void publish(const site &s, ring &r, uint32_t lane)
     ring_advance(s, r);
 }
 
-PTX void fetch_task(const site &s, const gpu_task *from, ring &r, uint32_t lane)
+PTX void fetch_task(const site &s, const gpu_task *from, ring &r, run_ring &runs, uint32_t lane)
 {
     gpu_task &t = ((gpu_task *)(s.memory + RING_AT))[r.slot];
 
@@ -49,14 +50,20 @@ PTX void fetch_task(const site &s, const gpu_task *from, ring &r, uint32_t lane)
     if (t.select != SELECT_ALL && lane == 0)
         select_rows(s, t);
     __syncwarp();
-    if (is_gather(t))
+    if (is_gather(t) || is_combine(t))
         await_rows(s, t, lane);
+    if (is_attention(t))
+        feed_task(s, t, r.slot, lane);
     publish(s, r, lane);
+    if (is_attention(t) && lane == 0)
+        feed_runs(s, runs, t);
+    __syncwarp();
 }
 
 PTX void run_fetcher(const site &s, uint32_t lane)
 {
     ring r = {0, 0};
+    run_ring runs = {0};
 
     for (uint32_t i = 0; i < s.worker->queue_count; i++) {
         const gpu_queue q = s.worker->queues[i];
@@ -67,7 +74,7 @@ PTX void run_fetcher(const site &s, uint32_t lane)
 
             if (index >= q.length)
                 break;
-            fetch_task(s, s.program->tasks + q.tasks + index, r, lane);
+            fetch_task(s, s.program->tasks + q.tasks + index, r, runs, lane);
         }
     }
     await_barrier_warp(s, barrier_at(s, BARRIER_TASK_EMPTY + r.slot), r.phase ^ 1);

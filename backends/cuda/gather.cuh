@@ -4,28 +4,8 @@
 #define BACKENDS_CUDA_GATHER_CUH
 
 #include "backends/cuda/copy.cuh"
+#include "backends/cuda/indexed.cuh"
 #include "backends/cuda/plain.cuh"
-
-PTX bool is_gather(const gpu_task &t)
-{
-    return t.kind == GPU_GATHER || t.kind == GPU_GATHER_PLAIN;
-}
-
-/* Of the first value of the task's index list. */
-PTX uint64_t index_address(const site &s, const gpu_task &t)
-{
-    const gpu_matrix m = task_selects(s, t)[1].matrix;
-
-    return view_address(s, s.program->views[m.view], m.row + t.down, m.col);
-}
-
-/* Of the row that an index value names. */
-PTX uint64_t source_address(const site &s, const gpu_task &t, uint32_t value)
-{
-    const gpu_matrix m = task_addends(s, t)[value / t.b_row].matrix;
-
-    return view_address(s, s.program->views[m.view], m.row + value % t.b_row, m.col);
-}
 
 /* ---- the loader's warp ---- */
 
@@ -58,7 +38,7 @@ PTX void gather(const site &s, uint32_t &copied, const gpu_task &t, uint32_t lan
 {
     copy_shape c = gather_shape_of(s, t);
     uint32_t first = __shfl_sync(ALL_LANES, copied, 0);
-    uint64_t index = index_address(s, t), from = 0;
+    uint64_t index = index_address(s, t, 0, 0), from = 0;
 
     if (lane == 0)
         find_copy_targets(s, t);
@@ -92,7 +72,7 @@ PTX void move_row(const matrix &to, uint64_t from, uint32_t row, uint32_t n, uin
 PTX void gather_plain(const site &s, const gpu_task &t, uint32_t thread)
 {
     const matrix to = matrix_at(s, task_target(s, t, 0));
-    const uint32_t *index = (const uint32_t *)index_address(s, t);
+    const uint32_t *index = (const uint32_t *)index_address(s, t, 0, 0);
 
     for (uint32_t row = thread / 32; row < t.m; row += CONSUMERS / 32)
         move_row(to, source_address(s, t, __ldcg(index + row)), row, t.n, thread % 32);

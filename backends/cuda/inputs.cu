@@ -40,9 +40,9 @@ static __device__ float exact_value(uint32_t bits, uint32_t threshold)
     return bits >> 1 < threshold ? 1.0f - 2.0f * (bits & 1) : 0.0f;
 }
 
-static __device__ float noise_value(uint32_t bits)
+static __device__ float noise_value(uint32_t bits, float spread)
 {
-    return (float)bits / (1u << LANE_BITS) - 0.5f;
+    return ((float)bits / (1u << LANE_BITS) - 0.5f) * spread;
 }
 
 static __device__ void write_value(const gpu_input &in, uint64_t at, float value)
@@ -72,7 +72,7 @@ static __global__ void write_input(const __grid_constant__ gpu_input in, uint64_
 
                 if (col >= in.tensor_col && col < in.tensor_col + in.cols)
                     write_value(in, row * in.ld + (col - in.tensor_col),
-                                in.depth ? exact_value(bits, threshold) : noise_value(bits));
+                                in.depth ? exact_value(bits, threshold) : noise_value(bits, in.spread));
             }
         }
     }

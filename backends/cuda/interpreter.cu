@@ -25,15 +25,23 @@ PTX void init_barriers(const site &s)
             arrivals = TASK_READERS;
         if (i >= BARRIER_TASK_FULL && i < BARRIER_TASK_FULL + GPU_PREFETCH_MAX)
             arrivals = TASK_WRITERS;
+        if (i >= BARRIER_KEYS_EMPTY && i < BARRIER_VALUES_FULL)
+            arrivals = CONSUMERS / 32;
+        if (i >= BARRIER_VALUES_EMPTY && i < BARRIER_QUERIES_FULL)
+            arrivals = CONSUMERS / 32;
+        if (i == BARRIER_QUERIES_EMPTY)
+            arrivals = CONSUMERS / 32;
         if (i == BARRIER_STAGED || i == BARRIER_STAGED + 1)
-            arrivals = CONSUMERS / 2;
+            arrivals = CONSUMERS / 2 / 32;
         barrier_init(barrier_at(s, i), arrivals);
     }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
 /* A launch gives each thread 168 registers, at most; the four warps that compute nothing hand some
- * over. */
+ * over: attention needs 224 for the others.  The two kernels differ in what their consumers can do.
+ */
+template <bool ATTENDS>
 __global__ void __launch_bounds__(GPU_THREADS, 1)
     interpret(const __grid_constant__ gpu_program program)
 {
@@ -45,31 +53,44 @@ __global__ void __launch_bounds__(GPU_THREADS, 1)
         if (s.shared % 1024 != 0)
             __trap(); /* swizzled tiles would be misread */
         init_barriers(s);
+        store_shared(s.shared + ENDED_AT, 0);
     }
     __syncthreads();
     if (warp >= CONSUMER_WARP) {
-        asm volatile("setmaxnreg.inc.sync.aligned.u32 216;");
-        run_consumer(s, threadIdx.x - CONSUMER_WARP * 32);
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(ATTENDS ? 224 : 216));
+        run_consumer<ATTENDS>(s);
         return;
     }
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 72;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(ATTENDS ? 56 : 72));
     if (warp == FETCH_WARP)
         run_fetcher(s, lane);
-    else if (warp == LOAD_WARP)
+    else if (warp == LOAD_WARP && !ATTENDS)
         run_loader(s, lane);
+    else if (warp == LOAD_WARP && lane == 0)
+        run_attending_loader(s);
     else if (warp >= STORE_WARP && lane == 0)
         run_storer(s, warp - STORE_WARP);
 }
 
-extern "C" cudaError_t gpu_interpreter_prepare(void)
+template <bool ATTENDS> static cudaError_t prepare(void)
 {
-    return cudaFuncSetAttribute(interpret, cudaFuncAttributeMaxDynamicSharedMemorySize,
+    return cudaFuncSetAttribute(interpret<ATTENDS>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                 SHARED_BYTES);
 }
 
-extern "C" cudaError_t gpu_interpreter_launch(const struct gpu_program *p, uint32_t workers,
-                                              cudaStream_t stream)
+extern "C" cudaError_t gpu_interpreter_prepare(void)
 {
-    interpret<<<workers, GPU_THREADS, SHARED_BYTES, stream>>>(*p);
+    cudaError_t error = prepare<false>();
+
+    return error == cudaSuccess ? prepare<true>() : error;
+}
+
+extern "C" cudaError_t gpu_interpreter_launch(const struct gpu_program *p, bool attends,
+                                              uint32_t workers, cudaStream_t stream)
+{
+    if (attends)
+        interpret<true><<<workers, GPU_THREADS, SHARED_BYTES, stream>>>(*p);
+    else
+        interpret<false><<<workers, GPU_THREADS, SHARED_BYTES, stream>>>(*p);
     return cudaGetLastError();
 }

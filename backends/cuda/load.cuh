@@ -2,11 +2,15 @@
 #ifndef BACKENDS_CUDA_LOAD_CUH
 #define BACKENDS_CUDA_LOAD_CUH
 
+#include "backends/cuda/attention_load.cuh"
 #include "backends/cuda/gather.cuh"
 
 struct loader {
     uint32_t stage, phase; /* of the ring of stages */
     uint32_t copied;       /* pieces loaded into copy slots so far */
+    attention_loader attention;
+    uint32_t panels; /* how the stages are in use: as stages or slots (0), or as rings of panels, so
+                        many a block */
 };
 
 PTX void stage_advance(uint32_t &stage, uint32_t &phase)
@@ -77,20 +81,65 @@ PTX void await_stages(const site &s, const loader &l)
 
 /* ---- the role ---- */
 
-PTX void load_task(const site &s, loader &l, const gpu_task &t)
+PTX void use_as(const site &s, loader &l, const ring &r, uint32_t panels)
 {
-    if (uses_tiles(t)) {
-        load_gemm(s, l, t);
-    } else if (t.kind == GPU_COPY) {
-        await_stages(s, l);
-        copy(s, l.copied, t);
-    }
+    if (l.panels == panels)
+        return;
+    load_late_values(s, l.attention);
+    ring_await_others(s, r);
+    l.panels = panels;
 }
 
-/* One lane, but where rows are gathered. */
+PTX void load_copy(const site &s, loader &l, const gpu_task &t)
+{
+    await_stages(s, l);
+    if (t.kind == GPU_COPY)
+        copy(s, l.copied, t);
+}
+
+/* In the kernel that has attention. */
+PTX void load_attending(const site &s, loader &l, const gpu_task &t, const ring &r)
+{
+    if (is_attention(t)) {
+        use_as(s, l, r, t.n / 64);
+        load_attention(s, l.attention, t, r.slot);
+        return;
+    }
+    load_late_values(s, l.attention);
+    if (!uses_tiles(t) && t.kind != GPU_COPY)
+        return;
+    use_as(s, l, r, 0);
+    if (uses_tiles(t))
+        load_gemm(s, l, t);
+    else
+        load_copy(s, l, t);
+}
+
+PTX void run_attending_loader(const site &s)
+{
+    loader l = {};
+    ring r = {0, 0};
+
+    for (;;) {
+        uint32_t full = barrier_at(s, BARRIER_TASK_FULL + r.slot);
+
+        if (!barrier_test(full, r.phase))
+            load_late_values(s, l.attention);
+        await_barrier(s, full, r.phase);
+        const gpu_task &t = ring_task(s, r);
+
+        if (t.kind == GPU_END)
+            break;
+        load_attending(s, l, t, r);
+        ring_free(s, r);
+    }
+    load_late_values(s, l.attention);
+}
+
+/* In the other one.  One lane, but where rows are gathered. */
 PTX void run_loader(const site &s, uint32_t lane)
 {
-    loader l = {0, 0, 0};
+    loader l = {};
     ring r = {0, 0};
 
     for (;;) {
@@ -99,14 +148,17 @@ PTX void run_loader(const site &s, uint32_t lane)
 
         if (t.kind == GPU_END)
             return;
-        if (lane == 0 && t.kind == GPU_GATHER)
-            await_stages(s, l);
-        else if (lane == 0)
-            load_task(s, l, t);
+        if (lane == 0 && uses_tiles(t))
+            load_gemm(s, l, t);
+        else if (lane == 0 && (t.kind == GPU_COPY || t.kind == GPU_GATHER))
+            load_copy(s, l, t);
         __syncwarp();
         if (t.kind == GPU_GATHER)
             gather(s, l.copied, t, lane);
-        ring_free(s, r);
+        __syncwarp();
+        if (lane == 0)
+            barrier_arrive(barrier_at(s, BARRIER_TASK_EMPTY + r.slot));
+        ring_advance(s, r);
     }
 }
 

@@ -48,11 +48,14 @@ static enum status lower_gemm(struct lowering *l)
 {
     const struct task *t = l->task;
     struct gpu_matrix a, b;
+    uint64_t sums = step_extent_b(t, &(struct segment){.k = t->k}).rows;
 
-    if (t->m > GPU_TILE_M || t->n > GPU_TILE_N)
+    if (t->m > GPU_TILE_M || sums > GPU_TILE_N)
         return lower_refuse(
-            l, "a tile of %" PRIu64 " x %" PRIu64 ", this backend's are at most %d x %d", t->m,
-            t->n, GPU_TILE_M, GPU_TILE_N);
+            l, "a tile of %" PRIu64 " x %" PRIu64 ", this backend's are at most %d x %d", t->m, sums,
+            GPU_TILE_M, GPU_TILE_N);
+    l->word.epilogue = t->epilogue;
+    l->out->activated += t->epilogue != EPILOGUE_NONE;
     TRY(lower_place(l, &t->a, t->a.rank, 0, &a));
     TRY(lower_place(l, &t->b, t->b.rank, 0, &b));
     l->word.kind = (uint8_t)lower_gemm_kind(l, &a, &b);
@@ -98,10 +101,6 @@ static enum status lower_op(struct lowering *l)
 {
     const struct task *t = l->task;
 
-    if (t->op == OP_ATTENTION || t->op == OP_COMBINE_ROWS)
-        return lower_refuse(l, "this backend has no op %s yet", op_name(t->op));
-    if (t->op == OP_GEMM && t->epilogue != EPILOGUE_NONE)
-        return lower_refuse(l, "this backend has no gate and up epilogue yet");
     if (t->op == OP_PUT)
         return lower_put(l);
     if (t->op == OP_ROUTE)
@@ -112,8 +111,10 @@ static enum status lower_op(struct lowering *l)
     }
     if (t->m > UINT32_MAX || t->n > UINT32_MAX / 4 || t->k > UINT32_MAX)
         return lower_refuse(l, "extents beyond 32 bits");
-    if (t->op == OP_GATHER_ROWS)
-        return lower_gather(l);
+    if (t->op == OP_ATTENTION)
+        return lower_attention(l);
+    if (op_indexes(t->op))
+        return lower_indexed(l);
     return t->op == OP_GEMM ? lower_gemm(l) : lower_move(l);
 }
 
@@ -156,7 +157,7 @@ static enum status lower_task(struct lowered *out, uint32_t rank, uint32_t queue
     TRY(lower_waits(&l));
     if (l.word.kind != GPU_PUT && l.word.kind != GPU_SIGNAL) {
         TRY(lower_targets(&l));
-        TRY(task.op == OP_GATHER_ROWS ? lower_sources(&l) : lower_addends(&l));
+        TRY(op_indexes(task.op) ? lower_sources(&l) : lower_addends(&l));
     }
     if (l.word.kind != GPU_PUT)
         TRY(lower_signals(&l));
@@ -202,6 +203,27 @@ static enum status lower_queue(struct lowered *out, uint32_t rank, uint32_t queu
     return ST_OK;
 }
 
+bool lowered_attends(const struct lowered *l)
+{
+    return l->kinds[GPU_ATTENTION] + l->kinds[GPU_ATTENTION_DIRECT] > 0;
+}
+
+static enum status check_mixture(struct lowered *out)
+{
+    static const enum gpu_kind dynamic[] = {GPU_ROUTE,   GPU_GATHER,        GPU_GATHER_PLAIN,
+                                            GPU_COMBINE, GPU_COMBINE_PLAIN};
+    uint64_t count = out->activated;
+
+    for (uint32_t i = 0; i < sizeof dynamic / sizeof *dynamic; i++)
+        count += out->kinds[dynamic[i]];
+    if (!lowered_attends(out) || count == 0)
+        return ST_OK;
+    snprintf(out->why, sizeof out->why,
+             "cuda: a program with attention and with routes, rows by index or SwiGLU; this backend's kernels "
+             "have one or the other");
+    return ST_INPUT;
+}
+
 enum status lower_program(const struct program *p, const struct placement *ranks,
                           struct lowered *out)
 {
@@ -223,7 +245,7 @@ enum status lower_program(const struct program *p, const struct placement *ranks
     for (uint32_t rank = 0; rank < count; rank++)
         for (uint32_t q = 0; q < p->queue_count; q++)
             TRY(lower_queue(out, rank, q));
-    return ST_OK;
+    return check_mixture(out);
 }
 
 void lowered_free(struct lowered *l)

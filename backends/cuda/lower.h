@@ -2,6 +2,7 @@
 #ifndef BACKENDS_CUDA_LOWER_H
 #define BACKENDS_CUDA_LOWER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -46,13 +47,14 @@ struct lowered {
     uint8_t *put_raised;    /* by rank and flag: raised by puts */
     struct gpu_table *puts; /* by rank: struct task */
     uint64_t kinds[GPU_KIND_COUNT]; /* tasks by enum gpu_kind */
-    uint64_t put_count;
+    uint64_t put_count, activated; /* tasks */
     char why[512];
 };
 
 /* ST_OK; ST_INPUT or ST_MEMORY with the reason in out->why. */
 enum status lower_program(const struct program *p, const struct placement *ranks,
                           struct lowered *out);
+bool lowered_attends(const struct lowered *l); /* some task is an attention */
 void lowered_free(struct lowered *l); /* safe on a zeroed one */
 
 /* Which flags puts raise: by rank * flag_count + flag.  NULL: out of memory. */

@@ -46,7 +46,9 @@ static bool waits_late(const struct lowering *l)
 
 static bool waits_by_step(const struct lowering *l)
 {
-    return l->word.kind == GPU_GEMM || l->word.kind == GPU_GEMM_ROWS || l->word.kind == GPU_GEMM_DIRECT;
+    return l->word.kind == GPU_GEMM || l->word.kind == GPU_GEMM_ROWS ||
+           l->word.kind == GPU_GEMM_DIRECT || l->word.kind == GPU_ATTENTION ||
+           l->word.kind == GPU_ATTENTION_DIRECT;
 }
 
 enum status lower_waits(struct lowering *l)
@@ -57,7 +59,7 @@ enum status lower_waits(struct lowering *l)
     for (uint32_t i = 0; i < t->wait_count; i++)
         if (t->waits[i].phase == WAIT_ENTRY || !late)
             TRY(add_wait(l, &t->waits[i], &l->word.entry_waits));
-    if (t->op == OP_GEMM && !waits_by_step(l))
+    if (op_walks(t->op) && !waits_by_step(l))
         for (uint32_t i = 0; i < program_step_count(t); i++) {
             struct segment s;
             struct operand a, b;
@@ -97,17 +99,24 @@ enum status lower_targets(struct lowering *l)
     return ST_OK;
 }
 
+enum status lower_addend(struct lowering *l, const struct operand *o, uint64_t extra, uint32_t more)
+{
+    union gpu_link link;
+
+    TRY(count_up(l, &l->word.addends, "addends"));
+    TRY(lower_place(l, o, o->rank, extra, &link.matrix));
+    link.matrix.more = more;
+    return add_link(l->out, link);
+}
+
 enum status lower_addends(struct lowering *l)
 {
     const struct task *t = l->task;
 
-    for (uint32_t i = 0; i < t->addend_count; i++) {
-        union gpu_link link;
-
-        TRY(count_up(l, &l->word.addends, "addends"));
-        TRY(lower_place(l, &t->addend, t->addend.rank, i * t->addend_stride, &link.matrix));
-        TRY(add_link(l->out, link));
-    }
+    if (t->op == OP_ATTENTION)
+        return lower_attention_links(l);
+    for (uint32_t i = 0; i < t->addend_count; i++)
+        TRY(lower_addend(l, &t->addend, i * t->addend_stride, 0));
     return ST_OK;
 }
 

@@ -6,7 +6,7 @@
 
 #include "backends/cuda/lower.h"
 
-#define NO_VIEW UINT32_MAX /* or map */
+#define NO_VIEW GPU_NO_VIEW
 
 struct lowering {
     struct lowered *out;
@@ -46,10 +46,11 @@ enum status lower_targets(struct lowering *l);
 enum status lower_addends(struct lowering *l);
 enum status lower_signals(struct lowering *l);
 enum status lower_wait(struct lowering *l, const struct wait *w, struct gpu_wait *out);
+enum status lower_addend(struct lowering *l, const struct operand *o, uint64_t extra, uint32_t more);
 
 /* ---- lower_dynamic.c ---- */
 
-enum status lower_gather(struct lowering *l);
+enum status lower_indexed(struct lowering *l);
 enum status lower_route(struct lowering *l);
 enum status lower_sources(struct lowering *l);
 /* What stands behind the signals of a task that looks into control buffers. */
@@ -59,7 +60,15 @@ enum status lower_dynamic(struct lowering *l);
 
 enum status lower_segments(struct lowering *l);
 
+/* ---- lower_attention.c ---- */
+
+enum status lower_attention(struct lowering *l);
+enum status lower_attention_links(struct lowering *l); /* in the place of addends */
+
 /* ---- lower_kind.c ---- */
+
+/* Whether the result goes to all its targets by tensor map. */
+bool lower_stores_by_map(struct lowering *l);
 
 enum gpu_kind lower_gemm_kind(struct lowering *l, const struct gpu_matrix *a,
                               const struct gpu_matrix *b);

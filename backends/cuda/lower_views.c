@@ -88,6 +88,6 @@ enum status lower_place(struct lowering *l, const struct operand *o, uint32_t ow
     TRY(find_view(l->out, owner, o->buffer, ld, &m_out->view));
     m_out->row = (uint32_t)(offset / ld);
     m_out->col = (uint32_t)(offset % ld);
-    m_out->reserved = 0;
+    m_out->more = 0;
     return ST_OK;
 }

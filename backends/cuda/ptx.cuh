@@ -56,6 +56,33 @@ PTX bool barrier_test(uint32_t barrier, uint32_t phase)
     return done;
 }
 
+/* For a whole warp, whose lanes stay together: until the phase is over, or the word at `unless`, in
+ * shared memory, is not 0. */
+PTX void barrier_await_unless(uint32_t barrier, uint32_t phase, uint32_t unless)
+{
+    asm volatile("{\n.reg .pred p;\n.reg .u32 word;\n"
+                 "again:\n"
+                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
+                 "vote.sync.all.pred p, p, 0xffffffff;\n"
+                 "@p bra.uni over;\n"
+                 "ld.volatile.shared.u32 word, [%2];\n"
+                 "setp.eq.u32 p, word, 0;\n"
+                 "vote.sync.all.pred p, p, 0xffffffff;\n"
+                 "@p bra.uni again;\n"
+                 "over:\n}\n" ::"r"(barrier),
+                 "r"(phase), "r"(unless)
+                 : "memory");
+}
+
+/* By one lane of a warp whose lanes stay together. */
+PTX void barrier_arrive_one(uint32_t barrier)
+{
+    asm volatile("{\n.reg .pred p;\n"
+                 "elect.sync _|p, 0xffffffff;\n"
+                 "@p mbarrier.arrive.shared::cta.b64 _, [%0];\n}\n" ::"r"(barrier)
+                 : "memory");
+}
+
 /* ---- the copy engine of the SM ---- */
 
 PTX void tensor_load(uint32_t to, const void *map, uint32_t col, uint32_t row, uint32_t barrier)
@@ -87,6 +114,12 @@ PTX void bulk_store(uint64_t to, uint32_t from, uint32_t bytes)
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from),
                  "r"(bytes)
                  : "memory");
+}
+
+/* Into the second-level cache. */
+PTX void bulk_prefetch(uint64_t from, uint32_t bytes)
+{
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
 }
 
 PTX void bulk_commit(void)
@@ -137,6 +170,22 @@ PTX void add_release(uint64_t address, uint64_t add, bool system)
         asm volatile("red.release.gpu.global.add.u64 [%0], %1;" ::"l"(address), "l"(add) : "memory");
 }
 
+PTX void fence_release(bool system)
+{
+    if (system)
+        asm volatile("fence.acq_rel.sys;" ::: "memory");
+    else
+        asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+PTX void add_relaxed(uint64_t address, uint64_t add, bool system)
+{
+    if (system)
+        asm volatile("red.relaxed.sys.global.add.u64 [%0], %1;" ::"l"(address), "l"(add) : "memory");
+    else
+        asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(address), "l"(add) : "memory");
+}
+
 PTX void store_release_system(uint64_t address, uint64_t v)
 {
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(address), "l"(v) : "memory");
@@ -147,6 +196,28 @@ PTX uint32_t load_relaxed(const uint32_t *p)
     uint32_t v;
 
     asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
+}
+
+PTX uint32_t load_shared(uint32_t address)
+{
+    uint32_t v;
+
+    asm volatile("ld.volatile.shared.u32 %0, [%1];" : "=r"(v) : "r"(address) : "memory");
+    return v;
+}
+
+PTX void store_shared(uint32_t address, uint32_t v)
+{
+    asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
+}
+
+/* Asked again instead of kept in a register. */
+PTX uint32_t thread_index(void)
+{
+    uint32_t v;
+
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(v));
     return v;
 }
 

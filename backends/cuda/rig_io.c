@@ -62,37 +62,48 @@ static enum status write_slice(struct rig *r, struct rig_rank *rank, const struc
         .tensor_col = io->tensor_col,
         .tensor = io->tensor,
         .is_f32 = b->dtype == DTYPE_F32,
+        .spread = 1,
     };
 
     TRY_CUDA(r, gpu_write_input(&in, rank->device->stream));
     return ST_OK;
 }
 
-/* Control buffers are real always; the host writes them, by way of the mirror. */
-static enum status write_control(struct rig *r, struct rig_rank *rank, const struct io_slice *io,
-                                 uint64_t epoch)
+/* What the host writes, by way of the mirror: control buffers, which are real always, and inputs that
+ * the kernel makes itself. */
+static enum status copy_slice(struct rig *r, struct rig_rank *rank, const struct io_slice *io,
+                              uint64_t epoch)
 {
     uint64_t at = slice_offset(r, io, epoch);
 
-    check_write_control(r->job, rank->index, epoch, r->mirror);
     TRY_CUDA(r, cudaMemcpyAsync(rank->window + at, r->mirror + at, slice_bytes(r, io),
                                 cudaMemcpyHostToDevice, rank->device->stream));
     return ST_OK;
 }
 
-enum status rig_begin(struct rig *r, uint64_t epoch, bool noise)
+static enum status write_rank(struct rig *r, struct rig_rank *rank, uint64_t epoch, bool noise)
 {
     struct io_slice io[PROGRAM_IO_MAX];
+    uint32_t count = program_io(r->program, rank->index, io);
+    bool host = !noise && r->job->kernel->bounded;
 
+    if (host)
+        check_write_inputs(r->job, rank->index, epoch, r->mirror);
+    else
+        check_write_control(r->job, rank->index, epoch, r->mirror);
+    for (uint32_t s = 0; s < count; s++)
+        if (io[s].role == IO_INPUT && io[s].rows > 0)
+            TRY(host || buffer_is_control(&r->program->buffers[io[s].buffer])
+                    ? copy_slice(r, rank, &io[s], epoch)
+                    : write_slice(r, rank, &io[s], epoch, noise));
+    return ST_OK;
+}
+
+enum status rig_begin(struct rig *r, uint64_t epoch, bool noise)
+{
     for (uint32_t i = 0; i < r->rank_count; i++) {
-        uint32_t count = program_io(r->program, i, io);
-
         TRY_CUDA(r, cudaSetDevice(r->ranks[i].device->index));
-        for (uint32_t s = 0; s < count; s++)
-            if (io[s].role == IO_INPUT)
-                TRY(buffer_is_control(&r->program->buffers[io[s].buffer])
-                        ? write_control(r, &r->ranks[i], &io[s], epoch)
-                        : write_slice(r, &r->ranks[i], &io[s], epoch, noise));
+        TRY(write_rank(r, &r->ranks[i], epoch, noise));
     }
     return ST_OK;
 }
@@ -134,6 +145,30 @@ static float element(enum dtype dtype, const void *at, uint64_t i)
     return ((const float *)at)[i];
 }
 
+/* Exact values are right within 0; where nothing may have been written a NaN is expected. */
+static void expect_block(const struct rig *r, const struct io_slice *io, uint64_t epoch, uint64_t row,
+                         uint64_t rows, uint64_t col, uint64_t cols, struct expected *out)
+{
+    const struct kernel *k = r->job->kernel;
+    struct problem global = k->global(r->job->problem, r->program->world);
+    int16_t exact[SAMPLE_ROWS * SAMPLE_COLS];
+
+    row += io->tensor_row;
+    col += io->tensor_col;
+    if (k->bounded) {
+        k->bounded->expected(&global, r->job->seed, epoch, row, rows, col, cols, out);
+        return;
+    }
+    k->reference(&global, r->job->seed, epoch, row, rows, col, cols, exact);
+    for (uint64_t i = 0; i < rows * cols; i++)
+        out[i] = (struct expected){.value = exact[i] == CHECK_UNWRITTEN ? NAN : exact[i]};
+}
+
+static bool is_right(float value, const struct expected *want)
+{
+    return isnan(want->value) ? isnan(value) : fabsf(value - want->value) <= want->tolerance;
+}
+
 /* Block (row, col) of the slice. */
 static enum status check_block(struct rig *r, uint32_t rank, const struct io_slice *io,
                                uint64_t epoch, uint64_t row, uint64_t col)
@@ -142,27 +177,25 @@ static enum status check_block(struct rig *r, uint32_t rank, const struct io_sli
     uint64_t rows = min_u64(SAMPLE_ROWS, io->rows - row),
              cols = min_u64(SAMPLE_COLS, io->cols - col);
     uint64_t bytes = dtype_bytes(b->dtype);
-    struct problem global = r->job->kernel->global(r->job->problem, r->program->world);
-    int16_t want[SAMPLE_ROWS * SAMPLE_COLS];
+    struct expected want[SAMPLE_ROWS * SAMPLE_COLS];
     float got[SAMPLE_ROWS * SAMPLE_COLS];
 
     TRY_CUDA(r, cudaMemcpy2D(got, cols * bytes,
                              r->ranks[rank].window + slice_offset(r, io, epoch) +
                                  (row * b->cols + col) * bytes,
                              b->cols * bytes, cols * bytes, rows, cudaMemcpyDeviceToHost));
-    r->job->kernel->reference(&global, r->job->seed, epoch, io->tensor_row + row, rows,
-                              io->tensor_col + col, cols, want);
+    expect_block(r, io, epoch, row, rows, col, cols, want);
     for (uint64_t i = 0; i < rows * cols; i++) {
         float value = element(b->dtype, got, i);
 
-        if (want[i] == CHECK_UNWRITTEN ? isnan(value) : value == (float)want[i])
+        if (is_right(value, &want[i]))
             continue;
         if (r->check.wrong++ == 0)
             snprintf(r->check.first, sizeof r->check.first,
-                     "rank %u, epoch %llu: %s[%llu, %llu] is %g and should be %d", rank,
+                     "rank %u, epoch %llu: %s[%llu, %llu] is %g and should be %g", rank,
                      (unsigned long long)epoch, b->name,
                      (unsigned long long)(io->row + row + i / cols),
-                     (unsigned long long)(col + i % cols), (double)value, want[i]);
+                     (unsigned long long)(col + i % cols), (double)value, (double)want[i].value);
     }
     r->check.checked += rows * cols;
     return ST_OK;

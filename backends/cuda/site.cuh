@@ -21,12 +21,26 @@
 #define BARRIERS_AT (STAGING_AT + 2 * STAGING_BYTES)
 #define RING_AT (BARRIERS_AT + 512)
 #define COPY_TARGETS_AT (RING_AT + GPU_PREFETCH_MAX * 64)
-#define SHARED_BYTES (COPY_TARGETS_AT + GPU_COPY_TARGETS_MAX * 16)
+#define KEY_BLOCKS_AT (COPY_TARGETS_AT + GPU_COPY_TARGETS_MAX * 16)
+#define VALUE_COUNTS_AT (KEY_BLOCKS_AT + PANELS * 8)
+#define FEEDS_AT (VALUE_COUNTS_AT + PANELS * 4)
+#define RUNS_AT (FEEDS_AT + GPU_PREFETCH_MAX * 32)
+#define ENDED_AT (RUNS_AT + KEY_RUNS * 16) /* not 0: a role has seen the abort word and left */
+#define SHARED_BYTES (ENDED_AT + 16)
 
 /* A copy borrows the stages, in slots. */
 #define COPY_SLOTS 9
 #define COPY_SLOT_BYTES 16384
 static_assert(COPY_SLOTS * COPY_SLOT_BYTES == STAGES * STAGE_BYTES, "slots are the stages");
+
+/* An attention has its keys and values in the stages, in two rings of panels, and each warpgroup's
+ * queries in that half of its staging that the result leaves free. */
+#define PANELS 4
+#define PANEL_BYTES (GPU_KEYS * 64 * 2) /* 64 columns of a block of keys */
+#define VALUES_AT (PANELS * PANEL_BYTES)
+#define QUERIES_BOX 2 /* of staging: the first with queries */
+#define KEY_RUNS 4    /* that the fetcher may be ahead of the loader */
+static_assert(2 * PANELS * PANEL_BYTES <= STAGES * STAGE_BYTES, "rings lie in the stages");
 
 enum {
     BARRIER_STAGE_FULL = 0,
@@ -40,7 +54,15 @@ enum {
     BARRIER_STORED =
         BARRIER_ADDEND + 2, /* per task slot: the second warpgroup's rows have arrived */
     BARRIER_COPIED = BARRIER_STORED + GPU_PREFETCH_MAX, /* per copy slot */
-    BARRIER_COUNT = BARRIER_COPIED + COPY_SLOTS,
+    BARRIER_KEYS_FULL = BARRIER_COPIED + COPY_SLOTS, /* these four per panel */
+    BARRIER_KEYS_EMPTY = BARRIER_KEYS_FULL + PANELS,
+    BARRIER_VALUES_FULL = BARRIER_KEYS_EMPTY + PANELS,
+    BARRIER_VALUES_EMPTY = BARRIER_VALUES_FULL + PANELS,
+    BARRIER_QUERIES_FULL = BARRIER_VALUES_EMPTY + PANELS,
+    BARRIER_QUERIES_EMPTY = BARRIER_QUERIES_FULL + 1,
+    BARRIER_RUN_FULL = BARRIER_QUERIES_EMPTY + 1, /* per run of keys */
+    BARRIER_RUN_EMPTY = BARRIER_RUN_FULL + KEY_RUNS,
+    BARRIER_COUNT = BARRIER_RUN_EMPTY + KEY_RUNS,
 };
 static_assert(BARRIER_COUNT * 8 <= 512, "barriers fit");
 
@@ -52,7 +74,7 @@ static_assert(BARRIER_COUNT * 8 <= 512, "barriers fit");
 #define CONSUMER_WARP 4
 #define CONSUMERS 256
 #define TASK_WRITERS 4               /* lanes of the fetcher, 16 bytes each */
-#define TASK_READERS (32 + 2 + CONSUMERS) /* threads: the loader's warp, two storers, consumers */
+#define TASK_READERS (3 + CONSUMERS / 32) /* loader, two storers, the consumers' warps */
 
 struct site {
     const gpu_program *program;
@@ -72,6 +94,18 @@ PTX bool aborted(const site &s)
     return load_relaxed(s.program->abort) != 0;
 }
 
+/* Consumers look here instead: whoever they wait for looks at the abort word. */
+PTX bool someone_left(const site &s)
+{
+    return load_shared(s.shared + ENDED_AT) != 0;
+}
+
+PTX void leave(const site &s)
+{
+    store_shared(s.shared + ENDED_AT, 1);
+    thread_exit();
+}
+
 #define TRIES_PER_LOOK 64 /* at the abort word */
 
 /* For one thread. */
@@ -79,7 +113,7 @@ PTX void await_barrier(const site &s, uint32_t barrier, uint32_t phase)
 {
     for (uint32_t tries = 1; !barrier_try(barrier, phase); tries++)
         if (tries % TRIES_PER_LOOK == 0 && aborted(s))
-            thread_exit();
+            leave(s);
 }
 
 /* For a whole warp, whose lanes stay together. */
@@ -87,7 +121,7 @@ PTX void await_barrier_warp(const site &s, uint32_t barrier, uint32_t phase)
 {
     for (uint32_t tries = 1; !__all_sync(ALL_LANES, barrier_try(barrier, phase)); tries++)
         if (tries % TRIES_PER_LOOK == 0 && __any_sync(ALL_LANES, aborted(s)))
-            thread_exit();
+            leave(s);
 }
 
 /* ---- the ring of fetched tasks ---- */
@@ -115,10 +149,121 @@ PTX void ring_free(const site &s, ring &r)
     ring_advance(s, r);
 }
 
+/* Until the other roles are done with the task before: for the loader, where a task uses shared
+ * memory in another way. */
+PTX void ring_await_others(const site &s, const ring &r)
+{
+    uint32_t last = (r.slot ? r.slot : s.program->prefetch) - 1;
+
+    await_barrier(s, barrier_at(s, BARRIER_TASK_EMPTY + last), r.slot ? r.phase : r.phase ^ 1);
+}
+
+/* ---- the rings of panels ---- */
+
+/* A block takes one panel, or two that follow each other: as many as its head has times 64 columns.
+ */
+struct panel_ring {
+    uint32_t place; /* panel, and above it the phases: a bit a panel */
+};
+
+#define PANEL_BITS 2
+static_assert(PANELS == 1 << PANEL_BITS, "a panel's number fits");
+
+PTX uint32_t panel_of(const panel_ring &r)
+{
+    return r.place & (PANELS - 1);
+}
+
+PTX uint32_t panel_phase(const panel_ring &r)
+{
+    return r.place >> PANEL_BITS >> panel_of(r) & 1;
+}
+
+/* Where it was before it advanced; what lies in between has not been reused. */
+PTX panel_ring panels_before(const panel_ring &r, uint32_t panels)
+{
+    uint32_t at = (panel_of(r) - panels) & (PANELS - 1);
+
+    return {((r.place & ~(PANELS - 1)) | at) ^ (PANELS << at)};
+}
+
+/* To the first panel of the next block of so many panels. */
+PTX void panels_align(panel_ring &r, uint32_t panels)
+{
+    r.place = (r.place & ~(PANELS - 1)) | ((panel_of(r) + panels - 1) & (PANELS - panels));
+}
+
+PTX void panels_advance(panel_ring &r, uint32_t panels)
+{
+    uint32_t phases = r.place ^ (PANELS << panel_of(r));
+
+    r.place = (phases & ~(PANELS - 1)) | ((panel_of(r) + panels) & (PANELS - 1));
+}
+
+/* What stands in a block of keys. */
+struct key_block {
+    uint32_t keys;  /* the rows behind them are somebody else's */
+    uint32_t ahead; /* of the first query, in positions, wrapping; without a mask far behind it */
+};
+
+#define KEYS_FAR_BEHIND 0xc0000000u
+
+/* In the block's first panel. */
+PTX key_block *key_block_at(const site &s, const panel_ring &r)
+{
+    return (key_block *)(s.memory + KEY_BLOCKS_AT) + panel_of(r);
+}
+
+/* So many keys have values in the block. */
+PTX uint32_t *value_count_at(const site &s, const panel_ring &r)
+{
+    return (uint32_t *)(s.memory + VALUE_COUNTS_AT) + panel_of(r);
+}
+
 /* A GEMM that the loader feeds through the stages. */
 PTX bool uses_tiles(const gpu_task &t)
 {
     return t.kind == GPU_GEMM || t.kind == GPU_GEMM_ROWS || t.kind == GPU_GEMM_DIRECT;
+}
+
+PTX bool is_attention(const gpu_task &t)
+{
+    return t.kind == GPU_ATTENTION || t.kind == GPU_ATTENTION_DIRECT;
+}
+
+/* ---- from the fetcher to the loader ---- */
+
+/* Of the attention in a slot of the ring: tensor maps, and where the queries stand. */
+struct attention_feed {
+    const void *queries, *keys, *values;
+    uint32_t row, col;
+};
+static_assert(sizeof(attention_feed) == 32, "feeds fit");
+
+PTX attention_feed &feed_at(const site &s, uint32_t slot)
+{
+    return ((attention_feed *)(s.memory + FEEDS_AT))[slot];
+}
+
+/* Keys that stand together, have arrived and are seen by some query. */
+struct key_run {
+    uint32_t keys, ahead; /* as in struct key_block; 0 keys: no query of the task sees any */
+    uint32_t key_row, value_row;
+};
+
+/* A ring of runs, seen from one end. */
+struct run_ring {
+    uint32_t number;
+};
+
+PTX key_run &run_at(const site &s, const run_ring &r)
+{
+    return ((key_run *)(s.memory + RUNS_AT))[r.number % KEY_RUNS];
+}
+
+PTX uint32_t run_phase(const run_ring &r)
+{
+    return r.number / KEY_RUNS & 1;
 }
 
 /* ---- flags ---- */
@@ -178,7 +323,7 @@ PTX void await_flags(const site &s, const gpu_wait &w, gpu_role role, const gpu_
                 since_ns = clock_ns();
             if (aborted(s)) {
                 note_stuck(s, t, {role, step, w.flag + i, f.value, f.wanted, since_ns});
-                thread_exit();
+                leave(s);
             }
         }
     }
@@ -215,12 +360,31 @@ PTX const gpu_link *task_selects(const site &s, const gpu_task &t)
     return task_signals(s, t) + t.signals;
 }
 
+PTX void signal_one(const gpu_signal &g)
+{
+    add_release(g.address, g.add, g.system);
+}
+
+/* One fence for all: a release each would wait for the others'. */
+PTX void signal_many(const gpu_link *link, uint32_t count)
+{
+    bool system = false;
+
+    for (uint32_t i = 0; i < count; i++)
+        system |= link[i].signal.system != 0;
+    fence_release(system);
+    for (uint32_t i = 0; i < count; i++)
+        add_relaxed(link[i].signal.address, link[i].signal.add, link[i].signal.system);
+}
+
 PTX void signal_all(const site &s, const gpu_task &t)
 {
     const gpu_link *link = task_signals(s, t);
 
-    for (uint32_t i = 0; i < t.signals; i++)
-        add_release(link[i].signal.address, link[i].signal.add, link[i].signal.system);
+    if (t.signals == 1)
+        signal_one(link->signal);
+    else if (t.signals > 1)
+        signal_many(link, t.signals);
 }
 
 PTX uint32_t view_copy(const site &s, const gpu_view &v)

@@ -101,11 +101,22 @@ PTX void store_tile(const site &s, storer &st, const gpu_task &t, uint32_t slot)
         signal_stored(s, st, t, slot);
 }
 
-/* The consumers write the results themselves, by way of staging. */
+/* The consumers write the results themselves. */
 PTX void lend_staging(const site &s, storer &st)
 {
     await_staged(s, st);
     barrier_arrive(barrier_at(s, BARRIER_UNSTAGED + st.group));
+}
+
+/* Of an attention, whose addends the consumers take. */
+PTX void store_attention(const site &s, storer &st, const gpu_task &t, uint32_t slot)
+{
+    if (t.kind == GPU_ATTENTION)
+        store_result(s, st, t);
+    else
+        lend_staging(s, st);
+    if (t.signals > 0)
+        signal_stored(s, st, t, slot);
 }
 
 /* ---- puts ---- */
@@ -118,7 +129,7 @@ PTX void await_slot(const site &s, storer &st, const gpu_fifo &f, uint64_t ticke
         st.emptied = load_acquire(f.tail, true);
         if (polls % POLLS_PER_LOOK == 0 && aborted(s)) {
             note_stuck(s, t, {GPU_STORE, GPU_NO_STEP, GPU_NO_FLAG, 0, 0, s.begun_ns});
-            thread_exit();
+            leave(s);
         }
     }
 }
@@ -149,6 +160,8 @@ PTX void run_storer(const site &s, uint32_t group)
             break;
         if (t.kind == GPU_GEMM)
             store_tile(s, st, t, r.slot);
+        else if (is_attention(t))
+            store_attention(s, st, t, r.slot);
         else if (uses_tiles(t))
             lend_staging(s, st);
         else if (t.kind == GPU_SIGNAL && group == 0)

@@ -42,7 +42,7 @@ static const struct variant {
     {"ring_attention", "chunk=512B tile_m=32 split=3 layout=run order=owner depth=3 send_sms=2"},
     {"ring_attention", "chunk=64KiB tile_m=8 split=0 layout=zigzag order=owner join=true"},
     {"moe_dispatch_gemm", ""},
-    {"moe_dispatch_gemm", "chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 join=false"},
+    {"moe_dispatch_gemm", "chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 group=3 lead=2 join=false"},
     {"moe_dispatch_gemm", "chunk=64B gather_rows=7 tile_m=24 tile_n=16 depth=3 send_sms=2 comm_sms=2"},
     {"moe_dispatch_ffn_combine", "chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 combine_rows=5 ahead=1 join=false"},
     {"moe_dispatch_ffn_combine",

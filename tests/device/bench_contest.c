@@ -110,7 +110,7 @@ struct contestant *contest_enter_cublas(struct contest *c, const char *name, str
                                         struct problem problem, uint64_t groups, const uint64_t *rows)
 {
     struct contestant *x = contest_enter(c, name, problem);
-    struct gpu_input in = {.ld = problem.k, .cols = problem.k, .seed = 7};
+    struct gpu_input in = {.ld = problem.k, .cols = problem.k, .seed = 7, .spread = 1};
     uint64_t all_rows = rows ? problem.m : groups * problem.m;
 
     x->blas = blas;

@@ -221,8 +221,11 @@ static void check_once(struct contest *c, struct contestant *x)
     must_cuda(cudaDeviceSynchronize(), x->name);
 }
 
+/* Fused, two ways: everybody gathers first and computes as entries are complete; or only the first entries, and a
+ * crew gathers the others meanwhile. */
 static void contest_moe(struct contest *c, uint64_t tokens)
 {
+    const struct kernel *k = &moe_dispatch_gemm_kernel;
     struct world world = {1, 4};
     struct problem p = {.moe = {.tokens = 4 * tokens, .hidden = 7168, .inter = 2048, .experts = 64,
                                 .top_k = 8, .capacity = 1.25}};
@@ -232,12 +235,9 @@ static void contest_moe(struct contest *c, uint64_t tokens)
     snprintf(c->shape, sizeof c->shape, "1x4, %llu tokens a rank", (unsigned long long)tokens);
     c->flop = flop_of(tokens * 4 * 8, &groups);
     enter_groups(c, "grouped GEMM", groups, EVEN);
-    check_once(c, contest_enter_kernel(c, "fused", &moe_dispatch_gemm_kernel, "comm_sms=16", FORM_FUSED,
-                                       world, p));
-    contest_enter_kernel(c, "fused 32", &moe_dispatch_gemm_kernel, "comm_sms=32", FORM_FUSED, world, p);
-    contest_enter_kernel(c, "fused 16/128", &moe_dispatch_gemm_kernel, "comm_sms=16 gather_rows=128", FORM_FUSED, world, p);
-    contest_enter_kernel(c, "fused 32/64", &moe_dispatch_gemm_kernel, "comm_sms=32 gather_rows=64", FORM_FUSED, world, p);
-    check_once(c, contest_enter_kernel(c, "unfused", &moe_dispatch_gemm_kernel, "", FORM_UNFUSED, world, p));
+    check_once(c, contest_enter_kernel(c, "fused", k, "comm_sms=16 lead=1000000 group=8", FORM_FUSED, world, p));
+    contest_enter_kernel(c, "fused, lead 16", k, "comm_sms=32 gather_rows=64 lead=16 group=8", FORM_FUSED, world, p);
+    check_once(c, contest_enter_kernel(c, "unfused", k, "group=8", FORM_UNFUSED, world, p));
     contest_hold(c);
 }
 

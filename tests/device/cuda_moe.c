@@ -25,11 +25,14 @@ static const struct moe_problem larger[] = {
 
 #define PROBLEMS (MOE_PROBLEMS + COUNT(larger))
 
+/* Keys that a kernel does not have are passed over. */
 static const char *const params[] = {
-    "comm_sms=16",
-    "tile_m=16 tile_n=32 chunk=1KiB gather_rows=8 comm_sms=8",
+    "comm_sms=16 group=3 lead=2 ahead=2",
+    "tile_m=16 tile_n=32 chunk=1KiB gather_rows=8 comm_sms=8 combine_rows=5",
     "tile_m=8 tile_n=16 chunk=64B gather_rows=3 comm_sms=4 depth=3 join=false",
 };
+
+static const struct kernel *const moe_kernels[] = {&moe_dispatch_gemm_kernel, &moe_dispatch_ffn_combine_kernel};
 
 static const char *const runs[] = {"prefetch=4 timeout=2s", "prefetch=1 fifo=1 timeout=2s"};
 
@@ -38,10 +41,9 @@ struct outcome {
     struct problem problem;
 };
 
-static struct outcome *run(const struct moe_problem *moe, struct world world, const char *text,
-                           enum form form, uint64_t seed, const char *options)
+static struct outcome *run(const struct kernel *k, const struct moe_problem *moe, struct world world,
+                           const char *text, enum form form, uint64_t seed, const char *options)
 {
-    const struct kernel *k = &moe_dispatch_gemm_kernel;
     struct outcome *o = calloc(1, sizeof *o);
     void *values = calloc(1, k->params_size);
     struct complaint complaint = {.text = ""};
@@ -95,19 +97,21 @@ START_TEST(routings_are_exact)
     int i = _i * stride();
     int p = harness_digit(&i, PROBLEMS), w = harness_digit(&i, COUNT(worlds));
     int text = harness_digit(&i, COUNT(params));
+    const struct kernel *k = moe_kernels[harness_digit(&i, COUNT(moe_kernels))];
     enum form form = harness_digit(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
     uint64_t seed = 1 + (uint64_t)_i % 3;
     struct moe_problem moe = *problem_at(p);
     struct outcome *o;
 
     moe.capacity = 1e3; /* as many as there can be */
-    o = run(&moe, worlds[w], params[text], form, seed, runs[_i % 2]);
+    o = run(k, &moe, worlds[w], params[text], form, seed, runs[_i % 2]);
     ck_assert_msg(o->result.status == ST_OK && o->result.elements_wrong == 0 &&
                       o->result.elements_checked > 0 && o->result.rows_dropped == 0,
-                  "problem %d, %u x %u, %s, %s: %s\n%s", p, worlds[w].nodes,
+                  "%s, problem %d, %u x %u, %s, %s: %s\n%s", k->name, p, worlds[w].nodes,
                   worlds[w].gpus_per_node, params[text], form == FORM_FUSED ? "fused" : "unfused",
                   status_text(o->result.status), o->result.report);
-    ck_assert_uint_eq(o->result.put_bytes, sparse_bytes(o, worlds[w], seed));
+    if (k == &moe_dispatch_gemm_kernel)
+        ck_assert_uint_eq(o->result.put_bytes, sparse_bytes(o, worlds[w], seed));
     free(o);
 }
 END_TEST
@@ -120,7 +124,7 @@ START_TEST(overflow_drops_what_it_says)
 
     moe.capacity = 0.5;
     moe.overflow = MOE_OVERFLOW_DROP;
-    o = run(&moe, worlds[_i / PROBLEMS], params[1], FORM_FUSED, 5, runs[0]);
+    o = run(moe_kernels[_i % 2], &moe, worlds[_i / PROBLEMS], params[1], FORM_FUSED, 5, runs[0]);
     ck_assert_msg(o->result.status == ST_OK, "%s", o->result.report);
     ck_assert_uint_gt(o->result.rows_dropped, 0);
     free(o);
@@ -133,7 +137,7 @@ START_TEST(overflow_is_an_error_otherwise)
     struct outcome *o;
 
     moe.capacity = 0.5;
-    o = run(&moe, (struct world){2, 2}, params[1], FORM_FUSED, 5, runs[0]);
+    o = run(moe_kernels[_i], &moe, (struct world){2, 2}, params[1], FORM_FUSED, 5, runs[0]);
     ck_assert_int_eq(o->result.status, ST_INPUT);
     ck_assert_msg(strstr(o->result.report, "raise the capacity") != NULL, "%s", o->result.report);
     free(o);
@@ -146,8 +150,8 @@ TCase *cuda_moe_tests(void)
     bool few = getenv("MKERNEL_TEST_FEW") != NULL;
 
     tcase_add_loop_test(tc, routings_are_exact, 0,
-                        (few ? 105 : PROBLEMS * COUNT(worlds) * COUNT(params) * 2) / stride());
+                        (few ? 140 : PROBLEMS * COUNT(worlds) * COUNT(params) * COUNT(moe_kernels) * 2) / stride());
     tcase_add_loop_test(tc, overflow_drops_what_it_says, 0, few ? 3 : PROBLEMS * COUNT(worlds));
-    tcase_add_test(tc, overflow_is_an_error_otherwise);
+    tcase_add_loop_test(tc, overflow_is_an_error_otherwise, 0, COUNT(moe_kernels));
     return tc;
 }

@@ -177,10 +177,20 @@ static const struct variant {
      "reduce=crew chunk=2KiB tile_m=16 tile_n=16 order=rotate inter=ring depth=1 join=false"},
     {"gemm_ar",
      "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank inter=direct group=1 depth=1"},
+    {"ring_attention", "comm_sms=16"},
+    {"ring_attention",
+     "comm_sms=16 chunk=2KiB tile_m=16 split=1 layout=zigzag order=head depth=1 join=false"},
+    {"ring_attention", "comm_sms=8 chunk=64KiB split=3 layout=run order=owner depth=3"},
+    {"ring_attention", "comm_sms=16 split=2 layout=zigzag order=head"},
     {"moe_dispatch_gemm", "comm_sms=16"},
     {"moe_dispatch_gemm", "comm_sms=16 chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 join=false"},
     {"moe_dispatch_gemm",
      "chunk=64B gather_rows=7 tile_m=24 tile_n=16 depth=3 send_sms=2 comm_sms=2"},
+    {"moe_dispatch_ffn_combine", "comm_sms=16"},
+    {"moe_dispatch_ffn_combine",
+     "comm_sms=16 chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 combine_rows=5 ahead=1 join=false"},
+    {"moe_dispatch_ffn_combine",
+     "chunk=64B gather_rows=7 tile_m=24 tile_n=48 depth=3 send_sms=2 comm_sms=2 combine_rows=3"},
 };
 
 static const struct world worlds[] = {{1, 1}, {1, 2}, {1, 4}, {2, 2}, {2, 3}, {4, 1}};
@@ -191,6 +201,15 @@ static const struct problem shapes[] = {
     {.m = 256, .n = 64, .k = 64},   {.m = 37, .n = 65, .k = 70}, /* multiples of nothing */
     {.m = 3, .n = 24, .k = 16},                   /* fewer rows than ranks: empty shards */
 };
+
+static const struct problem attentions[] = {
+    {.attention = {.seq = 512, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 128}},
+    {.attention = {.seq = 600, .batch = 1, .heads = 2, .kv_heads = 2, .head_dim = 64, .causal = true}},
+    {.attention = {.seq = 300, .batch = 2, .heads = 2, .kv_heads = 1, .head_dim = 128, .causal = true}},
+    {.attention = {.seq = 301, .batch = 1, .heads = 3, .kv_heads = 1, .head_dim = 64}},
+    {.attention = {.seq = 3, .batch = 1, .heads = 3, .kv_heads = 1, .head_dim = 128, .causal = true}},
+};
+_Static_assert(COUNT(attentions) == COUNT(shapes), "problems are counted once");
 
 static const char *const runs[] = {"prefetch=4 timeout=2s", "prefetch=1 fifo=1 timeout=2s"};
 
@@ -203,6 +222,13 @@ static const struct kernel *kernel_named(const char *name)
     return NULL;
 }
 
+static struct problem problem_of(const struct kernel *k, int i)
+{
+    if (k->family == &problem_attention)
+        return attentions[i];
+    return is_moe(k) ? moe_like(shapes[i]) : shapes[i];
+}
+
 static void run_exactly(const struct variant *v, enum form form, struct world world,
                         struct problem problem, const char *options)
 {
@@ -211,6 +237,7 @@ static void run_exactly(const struct variant *v, enum form form, struct world wo
     void *params = calloc(1, kernel->params_size);
     struct complaint complaint = {.text = ""};
     struct program program = {0};
+    char text[PROBLEM_TEXT_BYTES];
 
     harness_options(kernel->options, params, v->params);
     ck_assert_msg(kernel->emit(&problem, world, harness_machine(), form, params, &program,
@@ -225,10 +252,9 @@ static void run_exactly(const struct variant *v, enum form form, struct world wo
                 r);
     ck_assert_msg(
         r->status == ST_OK && r->elements_wrong == 0 && r->elements_checked > 0,
-        "%s (%s) %s, %u x %u ranks, m %llu n %llu k %llu, %s: %s, %llu elements checked\n%s",
-        v->kernel, v->params, form == FORM_FUSED ? "fused" : "unfused", world.nodes,
-        world.gpus_per_node, (unsigned long long)problem.m, (unsigned long long)problem.n,
-        (unsigned long long)problem.k, options, status_text(r->status),
+        "%s (%s) %s, %u x %u ranks, %s, %s: %s, %llu elements checked\n%s", v->kernel, v->params,
+        form == FORM_FUSED ? "fused" : "unfused", world.nodes, world.gpus_per_node,
+        problem_text(kernel->family, &problem, text), options, status_text(r->status),
         (unsigned long long)r->elements_checked, r->report);
     program_fini(&program);
     free(params);
@@ -237,25 +263,30 @@ static void run_exactly(const struct variant *v, enum form form, struct world wo
 
 /* Of all combinations every seventh: no number of choices is a multiple of it, so every pair still
  * meets. */
+#define STRIDE 7
+_Static_assert(COUNT(variants) % STRIDE && COUNT(worlds) % STRIDE && COUNT(shapes) % STRIDE, "pairs meet");
+
 static int stride(void)
 {
-    return getenv("MKERNEL_TEST_ALL") ? 1 : 7;
+    return getenv("MKERNEL_TEST_ALL") ? 1 : STRIDE;
 }
 
 START_TEST(kernel_is_exact)
 {
     int i = _i * stride();
     struct world world = worlds[harness_digit(&i, COUNT(worlds))];
-    struct problem shape = shapes[harness_digit(&i, COUNT(shapes))];
+    int shape = harness_digit(&i, COUNT(shapes));
     enum form form = harness_digit(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
-    const char *options = runs[harness_digit(&i, COUNT(runs))];
+    const char *options = runs[harness_digit(&i, COUNT(runs))], *only = getenv("MKERNEL_TEST_KERNEL");
 
+    if (only && strcmp(only, variants[i].kernel) != 0)
+        return;
     if (getenv("MKERNEL_TEST_SHOW"))
-        fprintf(stderr, "%ld %s %s, %u x %u, m %llu, %s\n", (long)clock() * 1000 / CLOCKS_PER_SEC,
-                variants[i].kernel, form == FORM_FUSED ? "fused" : "unfused", world.nodes,
-                world.gpus_per_node, (unsigned long long)shape.m, options);
-    run_exactly(&variants[i], form, world,
-                kernel_named(variants[i].kernel)->family == &problem_moe ? moe_like(shape) : shape,
+        fprintf(stderr, "%ld %s %s, %u x %u, problem %d, %s\n",
+                (long)clock() * 1000 / CLOCKS_PER_SEC, variants[i].kernel,
+                form == FORM_FUSED ? "fused" : "unfused", world.nodes, world.gpus_per_node, shape,
+                options);
+    run_exactly(&variants[i], form, world, problem_of(kernel_named(variants[i].kernel), shape),
                 options);
 }
 END_TEST

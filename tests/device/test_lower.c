@@ -49,10 +49,10 @@ static void check_dynamic(const struct lowered *l, const struct gpu_task *t, con
         ck_assert_uint_lt(link->select.view, l->views.count);
     if (t->kind == GPU_ROUTE)
         ck_assert_uint_lt(t->k, l->routes.count);
-    if (t->kind != GPU_GATHER && t->kind != GPU_GATHER_PLAIN)
+    if (t->kind < GPU_GATHER || t->kind > GPU_COMBINE_PLAIN)
         return;
     ck_assert_uint_gt(t->addends, 0);
-    ck_assert_uint_le((uint64_t)(link + 3 - (const union gpu_link *)l->links.items), l->links.count);
+    ck_assert_uint_le((uint64_t)(link + 4 - (const union gpu_link *)l->links.items), l->links.count);
     ck_assert_uint_lt(link[1].matrix.view, l->views.count);
     ck_assert_uint_le(link[2].indexed.first + link[2].indexed.count, l->program->flag_count);
     ck_assert_uint_gt(link[2].indexed.rows_per_flag, 0);
@@ -99,12 +99,25 @@ static const struct problem shapes[] = {
     {.m = 3, .n = 24, .k = 16},
 };
 
+static const struct problem attentions[] = {
+    {.attention = {.seq = 1024, .batch = 1, .heads = 4, .kv_heads = 2, .head_dim = 128}},
+    {.attention = {.seq = 600, .batch = 2, .heads = 2, .kv_heads = 2, .head_dim = 64, .causal = true}},
+    {.attention = {.seq = 101, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 128, .causal = true}},
+    {.attention = {.seq = 3, .batch = 1, .heads = 3, .kv_heads = 1, .head_dim = 64}},
+};
+_Static_assert(COUNT(attentions) == COUNT(shapes), "problems are counted once");
+
+static struct problem problem_of(const struct kernel *k, int i)
+{
+    if (k->family == &problem_attention)
+        return attentions[i];
+    return is_moe(k) ? moe_like(shapes[i]) : shapes[i];
+}
+
 START_TEST(kernel_lowers)
 {
     struct lowering_case c = {.kernel = kernels[_i], .params = ""};
 
-    if (c.kernel->family == &problem_attention)
-        return; /* an op that this backend does not have */
     for (int w = 0; w < COUNT(worlds); w++)
         for (int s = 0; s < COUNT(shapes); s++)
             for (int form = 0; form < 2; form++) {
@@ -112,7 +125,7 @@ START_TEST(kernel_lowers)
                 struct lowered l;
 
                 c.world = worlds[w];
-                c.problem = c.kernel->family == &problem_moe ? moe_like(shapes[s]) : shapes[s];
+                c.problem = problem_of(c.kernel, s);
                 c.form = form ? FORM_UNFUSED : FORM_FUSED;
                 lower_case(&c, &p, &l);
                 lowered_free(&l);
