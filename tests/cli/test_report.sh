@@ -50,8 +50,8 @@ took_ms=$(awk 'FNR == 2 { s = 0; for (i = 1; i <= 2; i++) { split($i, t, /[ms]/)
 
 # In a browser: every plot drawn, nothing on the console
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
-if [ -z "$browser" ]; then
-    echo "skipped: no chromium here: the report was not looked at in a browser"
+if [ -z "$browser" ] || [ -n "${MKERNEL_NO_BROWSER:-}" ]; then
+    echo "skipped: no browser here, or told to do without: the report was not looked at"
     finish
 fi
 for page in report evil many; do
