@@ -132,8 +132,11 @@ static enum status write_summary(const struct validate_group *groups, uint32_t c
 
 /* ---- plot ---- */
 
+/* A block of data: rows of one place, by NCCL's own cost model or by its simulation.  gnuplot refuses
+ * an empty one, so each starts with a point outside the axes. */
 static void plot_points(FILE *f, const struct validation *v, const char *place, bool bare)
 {
+    fprintf(f, "1 0\n");
     for (uint32_t i = 0; i < v->count; i++) {
         const struct validate_row *r = &v->rows[i];
         double us = bare ? r->bare_us : r->predicted_us;

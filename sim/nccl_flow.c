@@ -235,6 +235,15 @@ static double more_ps(const struct nccl_flow *f, const struct nccl_flow_ops *ops
     return more * busy + (pace - busy) * DRIFT_LOOPS * (1 - exp(-more / DRIFT_LOOPS));
 }
 
+bool nccl_flow_fits(const struct nccl_comm *comm, enum collective what,
+                    const struct nccl_choice *choice)
+{
+    bool pairs = what == COLLECTIVE_ALL_TO_ALL;
+    uint32_t most = !pairs && algorithms[choice->algorithm]->nodes_alike ? 1024 : 192;
+
+    return choice->found && comm->ranks > 1 && comm->ranks <= most;
+}
+
 uint64_t nccl_flow_time_ps(const struct nccl_comm *comm, const struct machine *m,
                            enum collective what, const struct nccl_choice *choice, uint64_t bytes,
                            enum nccl_flow_extent extent)
@@ -256,7 +265,7 @@ uint64_t nccl_flow_time_ps(const struct nccl_comm *comm, const struct machine *m
 
     uint32_t loops;
 
-    assert(choice->found && comm->ranks > 1 && bytes > 0);
+    assert(choice->found && nccl_flow_fits(comm, what, choice) && bytes > 0);
     f.cut = ops->cut(&f);
     struct engine *engine = make_engine(&f, ops->nvlink_share > 0 ? ops->nvlink_share : 1);
     f.pipeline = make_pipeline(&f, ops, engine, &loops);

@@ -6,12 +6,12 @@ expect 2 'usage: mkernel COMMAND'
 expect 0 'usage: mkernel COMMAND' help
 expect 0 'usage: mkernel COMMAND' --help
 expect 0 '^mkernel [0-9]+\.[0-9]+\.[0-9]+ \(.+\)$' --version
-for verb in run verify explore show list machine doctor help; do
+for verb in run verify explore show list machine validate doctor help; do
     expect 0 '^examples?:' $verb --help
     expect 0 '^examples?:' help $verb
     grep -q "mkernel $verb" "$SOURCE/docs/mkernel.1" || fail "docs/mkernel.1 lacks $verb"
 done
-for verb in run verify explore show machine; do
+for verb in run verify explore show machine validate; do
     "$MKERNEL" $verb --help >out
     for flag in $(grep -Eo -- '^  --[a-z]+' out | grep -v -- --help); do
         sed 's/\\-/-/g' "$SOURCE/docs/mkernel.1" | grep -q -- "$flag" ||

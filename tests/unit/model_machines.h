@@ -22,6 +22,16 @@ static inline struct machine model_machine_h200(void)
                  .steps = {{1500000000, 670000}, {5000000000, 740000}, {11000000000, 760000}}},
         .copy = {.push_rate = 43.5e9, .pull_rate = 47.3e9, .reduce_rate = 90e9},
         .host = {.launch_ps = 9400000, .issue_ps = 4390000, .event_ps = 5130000},
+        .nccl_flow = {.start_ps = 7000000,
+                      .hop_ll_ps = 660000,
+                      .hop_ps = 1700000,
+                      .step_ps = 2100000,
+                      .link_rate = 370e9,
+                      .nvls_rate = 325e9,
+                      .nvls_step_ps = 4000000,
+                      .net_ll_ps = 5400000,
+                      .net_ps = 15000000,
+                      .net_rate = 21e9},
     };
 }
 
