@@ -19,6 +19,7 @@ const struct build_part build_parts[] = {
     {"CUDA", BUILD_CUDA, false, "running programs on real GPUs; simulation needs none"},
     {"NCCL", BUILD_NCCL, false, "measuring the baseline on real GPUs; simulation models it"},
     {"MPI", BUILD_MPI, false, "starting one process a rank on a cluster"},
+    {"gnuplot", BUILD_GNUPLOT, false, "the plot of mkernel validate, looked for again when it runs"},
     {"libibverbs", BUILD_VERBS, false, "puts over InfiniBand and RoCE"},
     {"libfabric", BUILD_LIBFABRIC, false, "puts over EFA and TCP"},
     {NULL, NULL, false, NULL},
