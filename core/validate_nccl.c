@@ -17,11 +17,10 @@
 #include "core/validate.h"
 
 #define PATH_BYTES 1024
-#define MACHINES_MAX 16
-#define SOURCES_MAX 64
+#define SOURCES_MAX 128 /* rows of nccl-sources.csv: so many machines and twice as many fits at most */
 #define KEYS_MAX FIT_PARAMETERS_MAX
 #define MIB (UINT64_C(1) << 20)
-#define FITS_MAX 64
+#define FITS_MAX (2 * SOURCES_MAX)
 #define ROUNDS 4
 #define KNEE 0.04 /* sources differ by that much among themselves */
 #define PRIOR 0.3
@@ -79,7 +78,7 @@ struct node_fit {
 
 struct campaign {
     const struct backend *backend;
-    struct machine machines[MACHINES_MAX];
+    struct machine machines[SOURCES_MAX];
     uint32_t machine_count;
     struct sample *samples;
     uint32_t count, capacity, skipped;
@@ -91,7 +90,7 @@ struct campaign {
 struct sources {
     struct csv csv;
     uint32_t hardware, algorithm, source, machine, constants, network, bytes_min, why_not;
-    uint32_t skipped[SOURCES_MAX * 2]; /* measured rows, by row */
+    uint32_t skipped[SOURCES_MAX]; /* measured rows, by row */
 };
 
 struct published {
@@ -113,9 +112,9 @@ static enum status open_sources(const char *folder, struct sources *s)
     TRY(csv_column(&s->csv, "network", &s->network));
     TRY(csv_column(&s->csv, "bytes_min", &s->bytes_min));
     TRY(csv_column(&s->csv, "why_not", &s->why_not));
-    if (s->csv.row_count <= SOURCES_MAX * 2)
+    if (s->csv.row_count <= SOURCES_MAX)
         return ST_OK;
-    log_error("%s: more than %d rows", path, SOURCES_MAX * 2 - 1);
+    log_error("%s: more than %d rows", path, SOURCES_MAX - 1);
     return ST_INPUT;
 }
 
@@ -150,7 +149,7 @@ static enum status machine_of(struct campaign *c, const char *name, const struct
             *out = &c->machines[i];
             return ST_OK;
         }
-    assert(c->machine_count < MACHINES_MAX);
+    assert(c->machine_count < SOURCES_MAX);
     TRY(machine_load(name, &c->machines[c->machine_count]));
     *out = &c->machines[c->machine_count++];
     return ST_OK;
@@ -220,6 +219,17 @@ static void copy_text(char *out, size_t out_bytes, const char *text)
     snprintf(out, out_bytes, "%s", text);
 }
 
+static enum status check_world(const struct published *p, uint32_t row, const struct sample *s)
+{
+    struct world w = {s->row.nodes, s->row.gpus_per_node};
+    char why[256];
+
+    if (machine_holds(s->machine, w, why, sizeof why) >= 0)
+        return ST_OK;
+    log_error("%s:%u: machine %s: %s", p->csv.path, row + 1, s->machine->name, why);
+    return ST_INPUT;
+}
+
 /* Reads one row of `p`; false in *use: it is left out on account of row *from of the sources. */
 static enum status read_sample(struct campaign *c, const struct published *p, uint32_t row,
                                const struct sources *s, struct sample *out, uint32_t *from, bool *use)
@@ -233,10 +243,11 @@ static enum status read_sample(struct campaign *c, const struct published *p, ui
     TRY(csv_number(&p->csv, row, p->time, &us));
     *from = find_source(s, csv_field(&p->csv, row, p->hardware),
                         csv_field(&p->csv, row, p->algorithm));
-    if (*from == 0 || us <= 0 || bytes < 1 || nodes < 1 || gpus < 1) {
+    bool counts = nodes >= 1 && nodes <= 1e6 && gpus >= 1 && gpus <= 1e6;
+    if (*from == 0 || us <= 0 || bytes < 1 || bytes > 1e15 || !counts) {
         log_error("%s:%u: %s", p->csv.path, row + 1,
                   *from == 0 ? "hardware that nccl-sources.csv does not list"
-                             : "sizes, times and counts must be positive");
+                             : "sizes, times and counts must be positive and not absurd");
         return ST_INPUT;
     }
     TRY(csv_number(&s->csv, *from, s->bytes_min, &least));
@@ -257,7 +268,7 @@ static enum status read_sample(struct campaign *c, const struct published *p, ui
               algorithm_of(csv_field(&p->csv, row, p->algorithm)));
     TRY(machine_of(c, csv_field(&s->csv, *from, s->machine), &out->machine));
     copy_text(out->row.machine, sizeof out->row.machine, out->machine->name);
-    return ST_OK;
+    return check_world(p, row, out);
 }
 
 static enum status read_table(struct campaign *c, const char *path, struct sources *s)
@@ -512,8 +523,12 @@ static void predict_rows(struct campaign *c, uint32_t first, bool *done)
         if (done[i] || !same_fit(s, &c->samples[first]))
             continue;
         done[i] = true;
-        if (!predict(c, s, &m, &times))
-            continue; /* stays without a prediction */
+        if (!predict(c, s, &m, &times)) {
+            log_warn("%s, %s, %u x %u GPUs, %llu bytes: no model of %s for it", s->row.source,
+                     s->row.what, s->row.nodes, s->row.gpus_per_node,
+                     (unsigned long long)s->row.bytes, s->algorithm[0] ? s->algorithm : "NCCL");
+            continue;
+        }
         s->row.held_out = held_out;
         s->row.predicted_us = (double)times.flow_ps / 1e6;
         s->row.bare_us = (double)times.model_ps / 1e6;
