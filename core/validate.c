@@ -137,8 +137,8 @@ struct bound {
     double median, p90;
 };
 
-static const struct validate_group *class_named(const struct validate_group *groups,
-                                                uint32_t count, const char *name)
+static const struct validate_group *class_named(const struct validate_group *groups, uint32_t count,
+                                                const char *name)
 {
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(groups[i].by, "class") == 0 && strcmp(groups[i].name, name) == 0)

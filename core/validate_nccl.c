@@ -17,7 +17,8 @@
 #include "core/validate.h"
 
 #define PATH_BYTES 1024
-#define SOURCES_MAX 128 /* rows of nccl-sources.csv: so many machines and twice as many fits at most */
+#define SOURCES_MAX                                                                                \
+    128 /* rows of nccl-sources.csv: so many machines and twice as many fits at most */
 #define KEYS_MAX FIT_PARAMETERS_MAX
 #define MIB (UINT64_C(1) << 20)
 #define FITS_MAX (2 * SOURCES_MAX)
@@ -172,7 +173,8 @@ static bool collective_of(const char *name, enum collective *out)
     return false;
 }
 
-/* The publications write "NVLS (maintainer statement)", "default (=RING, AWS tuner)", "NVLSTREE". */
+/* The publications write "NVLS (maintainer statement)", "default (=RING, AWS tuner)", "NVLSTREE".
+ */
 static const char *algorithm_of(const char *text)
 {
     if (strncmp(text, "RING", 4) == 0 || strstr(text, "(=RING") != NULL)
@@ -192,15 +194,18 @@ static void classify(struct validate_row *r)
         size = "all sizes";
     snprintf(r->size, sizeof(r->size), "%s", size);
     snprintf(r->place, sizeof(r->place), "%s",
-             r->nodes > 1 ? "across nodes" : r->gpus_per_node == 2 ? "two GPUs" : "in a node");
+             r->nodes > 1            ? "across nodes"
+             : r->gpus_per_node == 2 ? "two GPUs"
+                                     : "in a node");
 }
 
 static struct sample *sample_of(struct campaign *c, const struct sample *like)
 {
     for (uint32_t i = 0; i < c->count; i++) {
         struct sample *s = &c->samples[i];
-        if (s->what == like->what && s->machine == like->machine && s->row.bytes == like->row.bytes &&
-            s->row.nodes == like->row.nodes && s->row.gpus_per_node == like->row.gpus_per_node &&
+        if (s->what == like->what && s->machine == like->machine &&
+            s->row.bytes == like->row.bytes && s->row.nodes == like->row.nodes &&
+            s->row.gpus_per_node == like->row.gpus_per_node &&
             strcmp(s->row.source, like->row.source) == 0 &&
             strcmp(s->algorithm, like->algorithm) == 0)
             return s;
@@ -232,7 +237,8 @@ static enum status check_world(const struct published *p, uint32_t row, const st
 
 /* Reads one row of `p`; false in *use: it is left out on account of row *from of the sources. */
 static enum status read_sample(struct campaign *c, const struct published *p, uint32_t row,
-                               const struct sources *s, struct sample *out, uint32_t *from, bool *use)
+                               const struct sources *s, struct sample *out, uint32_t *from,
+                               bool *use)
 {
     double nodes, gpus, bytes, us, least;
 
@@ -241,8 +247,8 @@ static enum status read_sample(struct campaign *c, const struct published *p, ui
     TRY(csv_number(&p->csv, row, p->gpus, &gpus));
     TRY(csv_number(&p->csv, row, p->bytes, &bytes));
     TRY(csv_number(&p->csv, row, p->time, &us));
-    *from = find_source(s, csv_field(&p->csv, row, p->hardware),
-                        csv_field(&p->csv, row, p->algorithm));
+    *from =
+        find_source(s, csv_field(&p->csv, row, p->hardware), csv_field(&p->csv, row, p->algorithm));
     bool counts = nodes >= 1 && nodes <= 1e6 && gpus >= 1 && gpus <= 1e6;
     if (*from == 0 || us <= 0 || bytes < 1 || bytes > 1e15 || !counts) {
         log_error("%s:%u: %s", p->csv.path, row + 1,
@@ -329,9 +335,9 @@ struct stage {
     const struct campaign *campaign;
     const struct key *keys;
     const char *family;
-    bool across;            /* rows of several nodes, `family` being a network */
-    const char *without;    /* the source that is left out; "": none */
-    struct machine base;    /* constants of earlier stages */
+    bool across;         /* rows of several nodes, `family` being a network */
+    const char *without; /* the source that is left out; "": none */
+    struct machine base; /* constants of earlier stages */
     const struct sample **rows;
     double *weights;
     uint32_t count;

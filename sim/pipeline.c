@@ -13,7 +13,7 @@ struct stage {
     struct pipeline_stage shape;
     uint32_t edges_in[EDGES_MAX], edges_out[EDGES_MAX];
     uint32_t in_count, out_count;
-    uint64_t done; /* operations */
+    uint64_t done;   /* operations */
     uint32_t moving; /* edges that the present operation still writes to */
     bool busy;
 };

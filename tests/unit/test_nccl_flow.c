@@ -17,11 +17,9 @@ static const uint8_t pass[] = {PIPELINE_TAKE | PIPELINE_GIVE};
 
 static uint32_t add_stage(struct pipeline *p, const uint8_t *pattern, uint64_t step_ps, double rate)
 {
-    return pipeline_add_stage(p, &(struct pipeline_stage){.pattern = pattern,
-                                                          .length = 1,
-                                                          .period = 1,
-                                                          .step_ps = step_ps,
-                                                          .rate = rate});
+    return pipeline_add_stage(
+        p, &(struct pipeline_stage){
+               .pattern = pattern, .length = 1, .period = 1, .step_ps = step_ps, .rate = rate});
 }
 
 static struct engine *make_engine(const struct engine_port *ports, uint32_t count)
@@ -34,8 +32,8 @@ static struct engine *make_engine(const struct engine_port *ports, uint32_t coun
 }
 
 /* Three stages in a row, four slices of 1 MB: 10 us a slice on either link, 1 us a step, 2 us a
- * hop.  With room for slices the last stage ends after fill (11 + 2 + 11 + 2 + its own 21) and three
- * times the slowest stage, which is the last: 1 us + 20 us. */
+ * hop.  With room for slices the last stage ends after fill (11 + 2 + 11 + 2 + its own 21) and
+ * three times the slowest stage, which is the last: 1 us + 20 us. */
 START_TEST(a_chain_takes_its_fill_and_the_slowest_stage)
 {
     static const struct engine_port ports[] = {{100e9, 0}, {100e9, 0}, {100e9, 0}};
@@ -121,10 +119,8 @@ static void load(const char *name, struct machine *m)
 
 static uint64_t time_of(const struct fold_row *r, enum nccl_flow_extent extent)
 {
-    struct nccl_choice choice = {.found = true,
-                                 .algorithm = r->algorithm,
-                                 .protocol = r->protocol,
-                                 .channels = r->channels};
+    struct nccl_choice choice = {
+        .found = true, .algorithm = r->algorithm, .protocol = r->protocol, .channels = r->channels};
     struct nccl_comm comm;
     struct machine m;
 
@@ -151,8 +147,8 @@ START_TEST(time_rises_with_size)
 
     for (r.bytes = KIB; r.bytes <= 4096 * MIB; r.bytes *= 2) {
         uint64_t time_ps = time_of(&r, NCCL_FLOW_FOLDED);
-        ck_assert_msg((double)time_ps >= 0.97 * (double)before, "row %d, %lu bytes: %lu after %lu", _i,
-                      r.bytes, time_ps, before);
+        ck_assert_msg((double)time_ps >= 0.97 * (double)before, "row %d, %lu bytes: %lu after %lu",
+                      _i, r.bytes, time_ps, before);
         before = time_ps;
     }
 }

@@ -160,7 +160,8 @@ START_TEST(errors_are_grouped_and_held_to_bounds)
     free(groups);
     ck_assert_int_eq(hold_to(&v, "name,median,p90\n\"nccl in a node, >= 1 MiB\",5.1,9.1\n"), ST_OK);
     stderr_capture_begin();
-    ck_assert_int_eq(hold_to(&v, "name,median,p90\n\"nccl in a node, >= 1 MiB\",4.9,9.1\n"), ST_WRONG);
+    ck_assert_int_eq(hold_to(&v, "name,median,p90\n\"nccl in a node, >= 1 MiB\",4.9,9.1\n"),
+                     ST_WRONG);
     ck_assert_int_eq(hold_to(&v, "name,median,p90\nother,5,9\n"), ST_WRONG);
     ck_assert_int_eq(hold_to(&v, "name,median\nother,5\n"), ST_INPUT);
     stderr_capture_end(said, sizeof said);
