@@ -93,6 +93,8 @@ struct run_result {
     uint64_t    orderings;      /* the verifier's: pairs of accesses that had to be ordered */
     char        model[64];      /* what produced the times: "threads", "simgrid 3.32 cm02" */
     char        choice[64];     /* baselines: NCCL's choice, "ring/simple" */
+    uint64_t    collective_ps;  /* NCCL: of the collective alone, as the baseline uses it; 0: none */
+    uint64_t    bare_ps, flow_ps; /* the same by NCCL's cost model uncorrected, and by simulating its algorithm */
     char        report[6144];   /* status < 0: for people, several lines */
     uint32_t    crew_count, cause_count, link_count;
     struct crew_result crews[RESULT_CREWS_MAX];

@@ -15,5 +15,5 @@ const struct build_part build_parts[] = {
     {"libfyaml", BUILD_FYAML},     {"jansson", BUILD_JANSSON},      {"expat", BUILD_EXPAT},
     {"zlib", BUILD_ZLIB},          {"CUDA", BUILD_CUDA},            {"NCCL", BUILD_NCCL},
     {"MPI", BUILD_MPI},            {"libibverbs", BUILD_VERBS},     {"libfabric", BUILD_LIBFABRIC},
-    {NULL, NULL},
+    {"gnuplot", BUILD_GNUPLOT},    {NULL, NULL},
 };

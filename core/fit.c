@@ -9,9 +9,9 @@
 
 struct state {
     const struct fit *fit;
-    double start[FIT_PARAMETERS_MAX];  /* logarithms */
-    double *residuals, *other;         /* residual_count each */
-    double *slopes;                    /* parameter * residual_count + residual */
+    double start[FIT_PARAMETERS_MAX]; /* logarithms */
+    double *residuals, *other;        /* residual_count each */
+    double *slopes;                   /* parameter * residual_count + residual */
 };
 
 /* Huber's loss and weight. */

@@ -272,6 +272,11 @@ static void set_outcome(json_t *o, const struct run_result *r)
     set_text(o, "model", r->model);
     if (r->choice[0])
         set_text(o, "choice", r->choice);
+    if (r->flow_ps > 0) {
+        set(o, "collective_us", json_real(us(r->collective_ps)));
+        set(o, "collective_bare_us", json_real(us(r->bare_ps)));
+        set(o, "collective_flow_us", json_real(us(r->flow_ps)));
+    }
     if (r->status < 0)
         set_text(o, "report", r->report);
     set_count(o, "epochs", r->epochs);

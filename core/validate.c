@@ -1,15 +1,12 @@
 #include "core/validate.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/csv.h"
 #include "core/log.h"
-
-#define GROUPS_MAX 256
 
 void validation_add(struct validation *v, const struct validate_row *row)
 {
@@ -114,10 +111,9 @@ static bool is_known(const struct validate_group *groups, uint32_t count, const 
 
 struct validate_group *validate_groups(const struct validation *v, uint32_t *count_out)
 {
-    struct validate_group *groups = calloc(GROUPS_MAX, sizeof(groups[0]));
+    struct validate_group *groups = NULL;
     uint32_t count = 0;
 
-    assert(groups != NULL);
     for (uint32_t k = 0; k < sizeof(views) / sizeof(views[0]); k++)
         for (uint32_t i = 0; i < v->count; i++) {
             struct validate_group g = {.count = 0};
@@ -126,7 +122,8 @@ struct validate_group *validate_groups(const struct validation *v, uint32_t *cou
                 continue;
             snprintf(g.by, sizeof(g.by), "%s", views[k].by);
             measure(v, views[k].name, &g);
-            assert(count < GROUPS_MAX);
+            groups = realloc(groups, (count + 1) * sizeof(groups[0]));
+            assert(groups != NULL);
             groups[count++] = g;
         }
     *count_out = count;
@@ -140,8 +137,8 @@ struct bound {
     double median, p90;
 };
 
-static const struct validate_group *class_named(const struct validate_group *groups,
-                                                uint32_t count, const char *name)
+static const struct validate_group *class_named(const struct validate_group *groups, uint32_t count,
+                                                const char *name)
 {
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(groups[i].by, "class") == 0 && strcmp(groups[i].name, name) == 0)

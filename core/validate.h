@@ -42,6 +42,8 @@ void validation_free(struct validation *v);
 /* Each appends the rows of its tables in `folder` (results/reference).  What is left out is said on
  * stdout with the reason. */
 enum status validate_nccl(const struct registry *r, const char *folder, struct validation *v);
+/* Fits NCCL's constants to all those sources and prints them as sections of machine files. */
+enum status validate_calibrate(const struct registry *r, const char *folder);
 enum status validate_copies(const char *folder, struct validation *v);
 /* GEMMs of the records FOLDER/x.jsonl (results). */
 enum status validate_gemms(const struct registry *r, const char *folder, struct validation *v);

@@ -19,12 +19,11 @@
 #define MEMORY_BYTES (UINT64_C(1) << 30)
 #define TIMEOUT_NS UINT64_C(120000000000)
 
-static const char scenario_text[] =
-    "problem: {kernel: ag_gemm, m: %s, n: %s, k: %s}\n"
-    "machine: h200-1\n"
-    "world: {nodes: 1, gpus_per_node: 1}\n"
-    "variants: {fused: {}, nccl: {}}\n"
-    "timing: {mode: isolated, launch: excluded}\n";
+static const char scenario_text[] = "problem: {kernel: ag_gemm, m: %s, n: %s, k: %s}\n"
+                                    "machine: h200-1\n"
+                                    "world: {nodes: 1, gpus_per_node: 1}\n"
+                                    "variants: {fused: {}, nccl: {}}\n"
+                                    "timing: {mode: isolated, launch: excluded}\n";
 
 /* A record of the bench "gemm" by one of these. */
 static const struct {

@@ -17,19 +17,48 @@
 #include "core/validate.h"
 
 #define PATH_BYTES 1024
-#define MACHINES_MAX 16
-#define SOURCES_MAX 64
+#define SOURCES_MAX                                                                                \
+    128 /* rows of nccl-sources.csv: so many machines and twice as many fits at most */
 #define KEYS_MAX FIT_PARAMETERS_MAX
 #define MIB (UINT64_C(1) << 20)
+#define FITS_MAX (2 * SOURCES_MAX)
+#define ROUNDS 4
+#define KNEE 0.04 /* sources differ by that much among themselves */
+#define PRIOR 0.3
 #define BYTES_MIN 256 /* below, nccl-tests' all-reduce has less than an element a rank */
 
-static const char *const node_keys[] = {
-    "nccl_flow.start", "nccl_flow.hop_ll",    "nccl_flow.hop",       "nccl_flow.step",
-    "nccl_flow.link_rate", "nccl_flow.nvls_rate", "nccl_flow.nvls_step", NULL};
-static const char *const pair_keys[] = {"nccl_flow.call", "nccl_flow.start", "nccl_flow.step",
-                                        "nccl_flow.link_rate", NULL};
-static const char *const net_keys[] = {"nccl_flow.net_ll", "nccl_flow.net", "nccl_flow.net_rate",
-                                       NULL};
+/* A constant to fit, and where the fit starts, which must come from elsewhere: from NCCL's source
+ * ("NCCL": its own table for Hopper) or from micro-benchmarks (results/reference/h200). */
+struct key {
+    const char *name;
+    double guess; /* ps, bytes/s */
+};
+
+static const struct key node_keys[] = {
+    {"nccl_flow.start", 6.6e6},       /* NCCL: base of a LL ring */
+    {"nccl_flow.hop_ll", 0.6e6},      /* NCCL: LL over NVLink */
+    {"nccl_flow.hop", 1.73e6},        /* a dependent hop between two GPUs */
+    {"nccl_flow.step", 2.4e6},        /* the fixed part of a CTA's copy */
+    {"nccl_flow.link_rate", 370.8e9}, /* NCCL: 18 links of 20.6 GB/s */
+    {"nccl_flow.nvls_rate", 315e9},   /* NCCL: 0.85 of that */
+    {"nccl_flow.nvls_step", 3.5e6},   /* two dependent hops */
+    {NULL, 0},
+};
+
+static const struct key pair_keys[] = {
+    {"nccl_flow.call", 13.2e6}, /* a kernel on each GPU, 6.6 us as above */
+    {"nccl_flow.start", 6.6e6},
+    {"nccl_flow.step", 2.4e6},
+    {"nccl_flow.link_rate", 360e9}, /* copies by CTAs, both directions */
+    {NULL, 0},
+};
+
+static const struct key net_keys[] = {
+    {"nccl_flow.net_ll", 5e6},    /* NCCL: LL tree over the network */
+    {"nccl_flow.net", 14e6},      /* NCCL: Simple over the network */
+    {"nccl_flow.net_rate", 24e9}, /* half of a NIC: two channels fill it */
+    {NULL, 0},
+};
 
 /* A measurement, in place and out of place taken together. */
 struct sample {
@@ -41,19 +70,28 @@ struct sample {
     uint32_t times;
 };
 
+/* Constants inside a node as fitted without a source. */
+struct node_fit {
+    char family[VALIDATE_TEXT], without[VALIDATE_TEXT];
+    struct machine constants;
+    bool fitted; /* false: no other source */
+};
+
 struct campaign {
     const struct backend *backend;
-    struct machine machines[MACHINES_MAX];
+    struct machine machines[SOURCES_MAX];
     uint32_t machine_count;
     struct sample *samples;
     uint32_t count, capacity, skipped;
+    struct node_fit node_fits[FITS_MAX];
+    uint32_t node_fit_count;
 };
 
 /* Columns of the two tables. */
 struct sources {
     struct csv csv;
     uint32_t hardware, algorithm, source, machine, constants, network, bytes_min, why_not;
-    uint32_t skipped[SOURCES_MAX * 2]; /* measured rows, by row */
+    uint32_t skipped[SOURCES_MAX]; /* measured rows, by row */
 };
 
 struct published {
@@ -75,9 +113,9 @@ static enum status open_sources(const char *folder, struct sources *s)
     TRY(csv_column(&s->csv, "network", &s->network));
     TRY(csv_column(&s->csv, "bytes_min", &s->bytes_min));
     TRY(csv_column(&s->csv, "why_not", &s->why_not));
-    if (s->csv.row_count <= SOURCES_MAX * 2)
+    if (s->csv.row_count <= SOURCES_MAX)
         return ST_OK;
-    log_error("%s: more than %d rows", path, SOURCES_MAX * 2 - 1);
+    log_error("%s: more than %d rows", path, SOURCES_MAX - 1);
     return ST_INPUT;
 }
 
@@ -112,7 +150,7 @@ static enum status machine_of(struct campaign *c, const char *name, const struct
             *out = &c->machines[i];
             return ST_OK;
         }
-    assert(c->machine_count < MACHINES_MAX);
+    assert(c->machine_count < SOURCES_MAX);
     TRY(machine_load(name, &c->machines[c->machine_count]));
     *out = &c->machines[c->machine_count++];
     return ST_OK;
@@ -135,7 +173,8 @@ static bool collective_of(const char *name, enum collective *out)
     return false;
 }
 
-/* The publications write "NVLS (maintainer statement)", "default (=RING, AWS tuner)", "NVLSTREE". */
+/* The publications write "NVLS (maintainer statement)", "default (=RING, AWS tuner)", "NVLSTREE".
+ */
 static const char *algorithm_of(const char *text)
 {
     if (strncmp(text, "RING", 4) == 0 || strstr(text, "(=RING") != NULL)
@@ -155,15 +194,18 @@ static void classify(struct validate_row *r)
         size = "all sizes";
     snprintf(r->size, sizeof(r->size), "%s", size);
     snprintf(r->place, sizeof(r->place), "%s",
-             r->nodes > 1 ? "across nodes" : r->gpus_per_node == 2 ? "two GPUs" : "in a node");
+             r->nodes > 1            ? "across nodes"
+             : r->gpus_per_node == 2 ? "two GPUs"
+                                     : "in a node");
 }
 
 static struct sample *sample_of(struct campaign *c, const struct sample *like)
 {
     for (uint32_t i = 0; i < c->count; i++) {
         struct sample *s = &c->samples[i];
-        if (s->what == like->what && s->machine == like->machine && s->row.bytes == like->row.bytes &&
-            s->row.nodes == like->row.nodes && s->row.gpus_per_node == like->row.gpus_per_node &&
+        if (s->what == like->what && s->machine == like->machine &&
+            s->row.bytes == like->row.bytes && s->row.nodes == like->row.nodes &&
+            s->row.gpus_per_node == like->row.gpus_per_node &&
             strcmp(s->row.source, like->row.source) == 0 &&
             strcmp(s->algorithm, like->algorithm) == 0)
             return s;
@@ -182,9 +224,21 @@ static void copy_text(char *out, size_t out_bytes, const char *text)
     snprintf(out, out_bytes, "%s", text);
 }
 
+static enum status check_world(const struct published *p, uint32_t row, const struct sample *s)
+{
+    struct world w = {s->row.nodes, s->row.gpus_per_node};
+    char why[256];
+
+    if (machine_holds(s->machine, w, why, sizeof why) >= 0)
+        return ST_OK;
+    log_error("%s:%u: machine %s: %s", p->csv.path, row + 1, s->machine->name, why);
+    return ST_INPUT;
+}
+
 /* Reads one row of `p`; false in *use: it is left out on account of row *from of the sources. */
 static enum status read_sample(struct campaign *c, const struct published *p, uint32_t row,
-                               const struct sources *s, struct sample *out, uint32_t *from, bool *use)
+                               const struct sources *s, struct sample *out, uint32_t *from,
+                               bool *use)
 {
     double nodes, gpus, bytes, us, least;
 
@@ -193,12 +247,13 @@ static enum status read_sample(struct campaign *c, const struct published *p, ui
     TRY(csv_number(&p->csv, row, p->gpus, &gpus));
     TRY(csv_number(&p->csv, row, p->bytes, &bytes));
     TRY(csv_number(&p->csv, row, p->time, &us));
-    *from = find_source(s, csv_field(&p->csv, row, p->hardware),
-                        csv_field(&p->csv, row, p->algorithm));
-    if (*from == 0 || us <= 0 || bytes < 1 || nodes < 1 || gpus < 1) {
+    *from =
+        find_source(s, csv_field(&p->csv, row, p->hardware), csv_field(&p->csv, row, p->algorithm));
+    bool counts = nodes >= 1 && nodes <= 1e6 && gpus >= 1 && gpus <= 1e6;
+    if (*from == 0 || us <= 0 || bytes < 1 || bytes > 1e15 || !counts) {
         log_error("%s:%u: %s", p->csv.path, row + 1,
                   *from == 0 ? "hardware that nccl-sources.csv does not list"
-                             : "sizes, times and counts must be positive");
+                             : "sizes, times and counts must be positive and not absurd");
         return ST_INPUT;
     }
     TRY(csv_number(&s->csv, *from, s->bytes_min, &least));
@@ -219,7 +274,7 @@ static enum status read_sample(struct campaign *c, const struct published *p, ui
               algorithm_of(csv_field(&p->csv, row, p->algorithm)));
     TRY(machine_of(c, csv_field(&s->csv, *from, s->machine), &out->machine));
     copy_text(out->row.machine, sizeof out->row.machine, out->machine->name);
-    return ST_OK;
+    return check_world(p, row, out);
 }
 
 static enum status read_table(struct campaign *c, const char *path, struct sources *s)
@@ -278,11 +333,11 @@ static bool predict(const struct campaign *c, const struct sample *s, const stru
 /* Which constants, and the rows they are fitted to. */
 struct stage {
     const struct campaign *campaign;
-    const char *const *keys;
+    const struct key *keys;
     const char *family;
-    bool across;            /* rows of several nodes, `family` being a network */
-    const char *without;    /* the source that is left out; NULL: none */
-    struct machine base;    /* constants of earlier stages */
+    bool across;         /* rows of several nodes, `family` being a network */
+    const char *without; /* the source that is left out; "": none */
+    struct machine base; /* constants of earlier stages */
     const struct sample **rows;
     double *weights;
     uint32_t count;
@@ -318,7 +373,7 @@ static void key_set(struct machine *m, const char *name, double value)
 
 static bool belongs(const struct stage *s, const struct sample *row)
 {
-    if (s->without != NULL && strcmp(row->row.source, s->without) == 0)
+    if (strcmp(row->row.source, s->without) == 0)
         return false;
     if ((row->row.nodes > 1) != s->across)
         return false;
@@ -344,10 +399,10 @@ static void collect_rows(struct stage *s)
 }
 
 /* *m with the constants of `from` under those keys. */
-static void take_keys(struct machine *m, const struct machine *from, const char *const *keys)
+static void take_keys(struct machine *m, const struct machine *from, const struct key *keys)
 {
-    for (uint32_t i = 0; keys[i] != NULL; i++)
-        key_set(m, keys[i], key_get(from, keys[i]));
+    for (uint32_t i = 0; keys[i].name != NULL; i++)
+        key_set(m, keys[i].name, key_get(from, keys[i].name));
 }
 
 static void stage_residuals(void *arg, const double *parameters, double *residuals_out)
@@ -359,8 +414,8 @@ static void stage_residuals(void *arg, const double *parameters, double *residua
         struct collective_times times;
         m = *s->rows[i]->machine;
         take_keys(&m, &s->base, s->across ? node_keys : s->keys);
-        for (uint32_t k = 0; s->keys[k] != NULL; k++)
-            key_set(&m, s->keys[k], parameters[k]);
+        for (uint32_t k = 0; s->keys[k].name != NULL; k++)
+            key_set(&m, s->keys[k].name, parameters[k]);
         bool there = predict(s->campaign, s->rows[i], &m, &times);
         double predicted = there ? (double)times.flow_ps / 1e6 : s->rows[i]->row.measured_us;
         residuals_out[i] = s->weights[i] * log(predicted / s->rows[i]->row.measured_us);
@@ -374,50 +429,85 @@ static bool stage_fit(struct stage *s)
     uint32_t keys = 0;
 
     collect_rows(s);
-    for (; s->keys[keys] != NULL; keys++)
-        parameters[keys] = key_get(&s->base, s->keys[keys]);
+    for (; s->keys[keys].name != NULL; keys++)
+        parameters[keys] = s->keys[keys].guess;
     struct fit fit = {.fn = stage_residuals,
                       .arg = s,
                       .parameter_count = keys,
                       .residual_count = s->count,
-                      .rounds = 3,
-                      .knee = 0.04,
-                      .prior = 1};
-    if (s->count > 0)
+                      .rounds = ROUNDS,
+                      .knee = KNEE,
+                      .prior = PRIOR};
+    if (s->count > 0) {
         fit_run(&fit, parameters);
-    for (uint32_t k = 0; k < keys; k++)
-        key_set(&s->base, s->keys[k], parameters[k]);
+        for (uint32_t k = 0; k < keys; k++)
+            key_set(&s->base, s->keys[k].name, parameters[k]);
+    }
     free(s->rows);
     free(s->weights);
     return s->count > 0;
 }
 
-/* The constants for a source's rows like `s`, fitted without that source. */
-static bool fit_without(const struct campaign *c, const struct sample *s, struct machine *out)
+static bool has_rows(const struct campaign *c, const char *family, const char *source)
 {
-    const char *without = s->row.source;
-    bool pair = s->row.nodes == 1 && s->row.gpus_per_node == 2;
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->samples[i].row.nodes == 1 && strcmp(c->samples[i].constants, family) == 0 &&
+            strcmp(c->samples[i].row.source, source) == 0)
+            return true;
+    return false;
+}
+
+static bool is_pair(const struct sample *s)
+{
+    return s->row.nodes == 1 && s->row.gpus_per_node == 2;
+}
+
+/* Leaving out a source without rows in a node leaves out nothing there: those fits are one. */
+static const struct node_fit *fit_node(struct campaign *c, const struct sample *s,
+                                       const char *without)
+{
+    if (without[0] != '\0' && !has_rows(c, s->constants, without))
+        without = "";
+    for (uint32_t i = 0; i < c->node_fit_count; i++)
+        if (strcmp(c->node_fits[i].family, s->constants) == 0 &&
+            strcmp(c->node_fits[i].without, without) == 0)
+            return &c->node_fits[i];
     struct stage node = {.campaign = c,
-                         .keys = pair ? pair_keys : node_keys,
+                         .keys = is_pair(s) ? pair_keys : node_keys,
                          .family = s->constants,
                          .without = without,
                          .base = *s->machine};
-    bool held_out = stage_fit(&node);
+    assert(c->node_fit_count < FITS_MAX);
+    struct node_fit *fit = &c->node_fits[c->node_fit_count++];
+    fit->fitted = stage_fit(&node);
+    fit->constants = node.base;
+    copy_text(fit->family, sizeof fit->family, s->constants);
+    copy_text(fit->without, sizeof fit->without, without);
+    return fit;
+}
 
-    if (s->row.nodes > 1) {
-        struct stage net = {.campaign = c,
-                            .keys = net_keys,
-                            .family = s->network,
-                            .across = true,
-                            .without = without,
-                            .base = node.base};
-        held_out = stage_fit(&net);
-        take_keys(out, &net.base, net_keys);
-        take_keys(out, &net.base, node_keys);
-        return held_out;
+/* *out gets the constants for rows like `s`, fitted without a source ("": with all); false: there
+ * was nothing to fit to. */
+static bool fit_without(struct campaign *c, const struct sample *s, const char *without,
+                        struct machine *out)
+{
+    const struct node_fit *node = fit_node(c, s, without);
+
+    if (s->row.nodes == 1) {
+        take_keys(out, &node->constants, is_pair(s) ? pair_keys : node_keys);
+        return node->fitted;
     }
-    take_keys(out, &node.base, node.keys);
-    return held_out;
+    struct stage net = {.campaign = c,
+                        .keys = net_keys,
+                        .family = s->network,
+                        .across = true,
+                        .without = without,
+                        .base = *s->machine};
+    take_keys(&net.base, &node->constants, node_keys);
+    bool fitted = stage_fit(&net);
+    take_keys(out, &net.base, node_keys);
+    take_keys(out, &net.base, net_keys);
+    return fitted;
 }
 
 /* A fit serves all rows of its source on machines of that kind. */
@@ -431,7 +521,7 @@ static bool same_fit(const struct sample *a, const struct sample *b)
 static void predict_rows(struct campaign *c, uint32_t first, bool *done)
 {
     struct machine m = *c->samples[first].machine;
-    bool held_out = fit_without(c, &c->samples[first], &m);
+    bool held_out = fit_without(c, &c->samples[first], c->samples[first].row.source, &m);
 
     for (uint32_t i = first; i < c->count; i++) {
         struct sample *s = &c->samples[i];
@@ -439,8 +529,12 @@ static void predict_rows(struct campaign *c, uint32_t first, bool *done)
         if (done[i] || !same_fit(s, &c->samples[first]))
             continue;
         done[i] = true;
-        if (!predict(c, s, &m, &times))
-            continue; /* stays without a prediction */
+        if (!predict(c, s, &m, &times)) {
+            log_warn("%s, %s, %u x %u GPUs, %llu bytes: no model of %s for it", s->row.source,
+                     s->row.what, s->row.nodes, s->row.gpus_per_node,
+                     (unsigned long long)s->row.bytes, s->algorithm[0] ? s->algorithm : "NCCL");
+            continue;
+        }
         s->row.held_out = held_out;
         s->row.predicted_us = (double)times.flow_ps / 1e6;
         s->row.bare_us = (double)times.model_ps / 1e6;
@@ -482,6 +576,58 @@ static enum status read_all(struct campaign *c, const char *folder)
     if (st >= 0)
         say_skipped(&s, c);
     csv_free(&s.csv);
+    return st;
+}
+
+/* ---- calibration ---- */
+
+static void print_keys(const struct machine *m, const struct key *keys)
+{
+    for (uint32_t i = 0; keys[i].name != NULL; i++) {
+        const struct option *o = key_option(keys[i].name);
+        double value = key_get(m, keys[i].name);
+        if (o->type == OPTION_RATE)
+            printf("  %s: %.1fGB/s\n", strchr(o->name, '.') + 1, value / 1e9);
+        else
+            printf("  %s: %.3fus\n", strchr(o->name, '.') + 1, value / 1e6);
+    }
+}
+
+static bool printed_before(const struct campaign *c, uint32_t index)
+{
+    for (uint32_t i = 0; i < index; i++)
+        if (c->samples[i].machine == c->samples[index].machine &&
+            (c->samples[i].row.nodes > 1) == (c->samples[index].row.nodes > 1))
+            return true;
+    return false;
+}
+
+static void print_fits(struct campaign *c)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        const struct sample *s = &c->samples[i];
+        struct machine m = *s->machine;
+        if (printed_before(c, i))
+            continue;
+        fit_without(c, s, "", &m);
+        printf("\n# machine %s, fitted to all rows %s of kind %s\nnccl_flow:\n", m.name,
+               s->row.place, s->row.nodes > 1 ? s->network : s->constants);
+        print_keys(&m, s->row.nodes > 1 ? net_keys : is_pair(s) ? pair_keys : node_keys);
+    }
+}
+
+enum status validate_calibrate(const struct registry *r, const char *folder)
+{
+    struct campaign *c = calloc(1, sizeof(*c));
+
+    assert(c != NULL);
+    c->backend = find_backend(r);
+    assert(c->backend != NULL);
+    enum status st = read_all(c, folder);
+    if (st >= 0)
+        print_fits(c);
+    free(c->samples);
+    free(c);
     return st;
 }
 

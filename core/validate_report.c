@@ -80,8 +80,8 @@ static void put_text(FILE *f, const char *text)
 
 static void put_row(FILE *f, const struct validate_row *r)
 {
-    const char *const texts[] = {r->set, r->place, r->size, r->what, r->machine, r->source,
-                                 r->choice};
+    const char *const texts[] = {r->set,     r->place,  r->size,  r->what,
+                                 r->machine, r->source, r->choice};
 
     for (uint32_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         put_text(f, texts[i]);
@@ -132,8 +132,11 @@ static enum status write_summary(const struct validate_group *groups, uint32_t c
 
 /* ---- plot ---- */
 
+/* A block of data: rows of one place, by NCCL's own cost model or by its simulation.  gnuplot
+ * refuses an empty one, so each starts with a point outside the axes. */
 static void plot_points(FILE *f, const struct validation *v, const char *place, bool bare)
 {
+    fprintf(f, "1 0\n");
     for (uint32_t i = 0; i < v->count; i++) {
         const struct validate_row *r = &v->rows[i];
         double us = bare ? r->bare_us : r->predicted_us;

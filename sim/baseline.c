@@ -8,6 +8,7 @@
 #include "sim/gemm_cost.h"
 #include "sim/library_cost.h"
 #include "sim/nccl.h"
+#include "sim/nccl_flow.h"
 #include "sim/streams.h"
 
 #define ELEMENTS_MAX (UINT64_C(1) << 44) /* of one matrix; keeps every product below 2^64 */
@@ -68,6 +69,20 @@ static double sequence_ps(const struct job *job, double first_ps, double second_
     return launch + larger(first_ps, (calls - 1) * issue) + second_ps;
 }
 
+/* The second opinion: what the chosen algorithm takes when it is simulated. */
+static void note_collective(const struct job *job, const struct nccl_comm *comm,
+                            const struct nccl_choice *choice, uint64_t bytes, struct run_result *r)
+{
+    enum collective what = job->kernel->collective;
+
+    if (!choice->found || bytes == 0)
+        return;
+    r->collective_ps = choice->time_ps;
+    r->bare_ps = nccl_time_of(comm, what, choice->algorithm, choice->protocol, bytes);
+    if (nccl_flow_fits(comm, what, choice))
+        r->flow_ps = nccl_flow_time_ps(comm, job->machine, what, choice, bytes, NCCL_FLOW_FOLDED);
+}
+
 static enum status nccl_run(const struct job *job, struct run_result *r)
 {
     enum collective what = job->kernel->collective;
@@ -81,6 +96,7 @@ static enum status nccl_run(const struct job *job, struct run_result *r)
     snprintf(r->model, sizeof(r->model), "NCCL model %s, corrected; %s",
              comm.constants->version, library->table);
     nccl_choice_print(&choice, r->choice, sizeof(r->choice));
+    note_collective(job, &comm, &choice, bytes, r);
     if (comm.ranks == 1)
         return finish(job, sequence_ps(job, computes, 0), r);
     if (!choice.found)

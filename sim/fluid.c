@@ -11,18 +11,18 @@
 /* Port p has the links p (out) and port_count + p (in). */
 struct fluid_link {
     double rate;
-    double left;       /* while rates are computed: what is not given away */
-    uint32_t unfixed;  /* flows on it that have no rate yet */
+    double left;      /* while rates are computed: what is not given away */
+    uint32_t unfixed; /* flows on it that have no rate yet */
     uint32_t count, capacity;
     uint32_t *flows;
     bool dirty, reached;
 };
 
 struct fluid_flow {
-    uint32_t out;              /* link, NO_LINK: none */
+    uint32_t out; /* link, NO_LINK: none */
     uint32_t in_first, in_count;
-    double bound;              /* 0: none */
-    double left;               /* bytes, at since_ps */
+    double bound; /* 0: none */
+    double left;  /* bytes, at since_ps */
     double rate, next_rate;
     uint64_t since_ps, end_ps; /* at this rate */
     uint64_t version;          /* of its entry in the heap: older ones are void */
@@ -37,11 +37,11 @@ struct fluid {
     uint32_t flow_capacity;
     uint64_t version; /* counts upwards, so that equal times go in the order of their computation */
     struct event_heap heap;
-    uint32_t *dirty;   /* links whose set of flows changed */
+    uint32_t *dirty; /* links whose set of flows changed */
     uint32_t dirty_count;
     uint32_t *reached; /* links of the part that is solved again */
     uint32_t reached_count;
-    uint32_t *part;    /* flows of it */
+    uint32_t *part; /* flows of it */
     uint32_t part_count;
     uint32_t *bounded; /* those of the part that have a bound and no rate yet */
     uint32_t bounded_count;

@@ -6,7 +6,8 @@
 
 #include "sim/nccl_flow_build.h"
 
-/* LL128 passes its flags by the warp, with synchronisation inside the CTA: hops of LL that it takes. */
+/* LL128 passes its flags by the warp, with synchronisation inside the CTA: hops of LL that it
+ * takes. */
 #define LL128_HOP 4.0
 
 /* Channels start in step: all move data at once, then all copy what they end with, and the links
@@ -20,8 +21,8 @@ const uint8_t nccl_flow_give[1] = {PIPELINE_GIVE};
 const uint8_t nccl_flow_pass[1] = {PIPELINE_TAKE | PIPELINE_GIVE};
 
 static const struct nccl_flow_ops *const algorithms[NCCL_ALGORITHMS] = {
-    [NCCL_TREE] = &nccl_flow_tree,          [NCCL_RING] = &nccl_flow_ring,
-    [NCCL_NVLS] = &nccl_flow_nvls,          [NCCL_NVLS_TREE] = &nccl_flow_nvls_tree,
+    [NCCL_TREE] = &nccl_flow_tree, [NCCL_RING] = &nccl_flow_ring,
+    [NCCL_NVLS] = &nccl_flow_nvls, [NCCL_NVLS_TREE] = &nccl_flow_nvls_tree,
     [NCCL_PAT] = &nccl_flow_pat,
 };
 
@@ -66,8 +67,8 @@ static uint64_t hop_ps(const struct nccl_flow *f)
     return 0;
 }
 
-/* A copy reads and writes.  Beside that, a reduce-scatter ends with a sum, which reads once more, and
- * an all-gather starts with a copy to the own output, which is counted here as well. */
+/* A copy reads and writes.  Beside that, a reduce-scatter ends with a sum, which reads once more,
+ * and an all-gather starts with a copy to the own output, which is counted here as well. */
 static double take_share(const struct nccl_flow *f)
 {
     return f->what == COLLECTIVE_ALL_REDUCE || f->what == COLLECTIVE_ALL_TO_ALL ? 1 : 2.0 / 3;
@@ -91,16 +92,15 @@ void nccl_flow_add_nvlink(struct nccl_flow *f, uint32_t from, uint32_t to, uint3
 {
     pipeline_add_edge(
         f->pipeline,
-        &(struct pipeline_edge){.from = from,
-                                .to = to,
-                                .out_port = nccl_flow_nvlink_port(f, node, from_gpu),
-                                .in_port = from_gpu == to_gpu
-                                               ? ENGINE_NO_PORT
-                                               : nccl_flow_nvlink_port(f, node, to_gpu),
-                                .factor = wire_factor[f->protocol],
-                                .rate_bound = share * f->machine->copy.pull_rate,
-                                .latency_ps = hop_ps(f),
-                                .slots = f->cut.slots});
+        &(struct pipeline_edge){
+            .from = from,
+            .to = to,
+            .out_port = nccl_flow_nvlink_port(f, node, from_gpu),
+            .in_port = from_gpu == to_gpu ? ENGINE_NO_PORT : nccl_flow_nvlink_port(f, node, to_gpu),
+            .factor = wire_factor[f->protocol],
+            .rate_bound = share * f->machine->copy.pull_rate,
+            .latency_ps = hop_ps(f),
+            .slots = f->cut.slots});
 }
 
 void nccl_flow_add_inside(struct nccl_flow *f, uint32_t from, uint32_t to, double share)
@@ -122,26 +122,24 @@ void nccl_flow_add_net(struct nccl_flow *f, uint32_t from, uint32_t to, uint32_t
 {
     const struct machine *m = f->machine;
     uint32_t proxy = pipeline_add_stage(
-        f->pipeline, &(struct pipeline_stage){
-                         .pattern = nccl_flow_pass,
-                         .length = 1,
-                         .period = (uint32_t)max_u64(1, f->gives),
-                         .step_ps = m->nic.message_ps});
+        f->pipeline, &(struct pipeline_stage){.pattern = nccl_flow_pass,
+                                              .length = 1,
+                                              .period = (uint32_t)max_u64(1, f->gives),
+                                              .step_ps = m->nic.message_ps});
     uint32_t in = nccl_flow_nic_port(f, to_node, gpu);
 
     nccl_flow_add_inside(f, from, proxy, share);
-    pipeline_add_edge(
-        f->pipeline,
-        &(struct pipeline_edge){
-            .from = proxy,
-            .to = to,
-            .out_port = nccl_flow_nic_port(f, from_node, gpu),
-            .in_port = from_node == to_node ? ENGINE_NO_PORT : in,
-            .factor = wire_factor[f->protocol],
-            .rate_bound = channels * m->nccl_flow.net_rate,
-            .latency_ps =
-                f->protocol == NCCL_SIMPLE ? m->nccl_flow.net_ps : m->nccl_flow.net_ll_ps,
-            .slots = f->cut.slots});
+    pipeline_add_edge(f->pipeline,
+                      &(struct pipeline_edge){.from = proxy,
+                                              .to = to,
+                                              .out_port = nccl_flow_nic_port(f, from_node, gpu),
+                                              .in_port = from_node == to_node ? ENGINE_NO_PORT : in,
+                                              .factor = wire_factor[f->protocol],
+                                              .rate_bound = channels * m->nccl_flow.net_rate,
+                                              .latency_ps = f->protocol == NCCL_SIMPLE
+                                                                ? m->nccl_flow.net_ps
+                                                                : m->nccl_flow.net_ll_ps,
+                                              .slots = f->cut.slots});
 }
 
 static double smaller(double a, double b)
@@ -196,8 +194,8 @@ static double busiest_link_ps(const struct nccl_flow *f, const struct engine *en
     double most = 0;
 
     for (uint32_t i = 0; i < count; i++)
-        most = larger(most, (double)engine_port_bytes_out(engine, i) * 1e12 /
-                                port_rate(f, i >= half, 1));
+        most = larger(most,
+                      (double)engine_port_bytes_out(engine, i) * 1e12 / port_rate(f, i >= half, 1));
     return most;
 }
 
@@ -235,13 +233,47 @@ static double more_ps(const struct nccl_flow *f, const struct nccl_flow_ops *ops
     return more * busy + (pace - busy) * DRIFT_LOOPS * (1 - exp(-more / DRIFT_LOOPS));
 }
 
+bool nccl_flow_fits(const struct nccl_comm *comm, enum collective what,
+                    const struct nccl_choice *choice)
+{
+    bool pairs = what == COLLECTIVE_ALL_TO_ALL;
+    uint32_t most = !pairs && algorithms[choice->algorithm]->nodes_alike ? 1024 : 192;
+
+    return choice->found && comm->ranks > 1 && comm->ranks <= most;
+}
+
+/* Which part of the world is simulated. */
+static void set_extent(struct nccl_flow *f, const struct nccl_flow_ops *ops,
+                       enum nccl_flow_extent extent)
+{
+    bool whole = extent == NCCL_FLOW_WHOLE;
+
+    f->channels_here = whole ? f->channels : (uint32_t)min_u64(ops->channels, f->channels);
+    f->nodes_here = ops->nodes_alike && !whole ? 1 : f->comm->nodes;
+}
+
+static uint64_t simulate(struct nccl_flow *f, const struct nccl_flow_ops *ops)
+{
+    struct engine *engine = make_engine(f, ops->nvlink_share > 0 ? ops->nvlink_share : 1);
+    uint32_t loops;
+
+    f->pipeline = make_pipeline(f, ops, engine, &loops);
+    ops->build(f);
+    pipeline_run(f->pipeline);
+    uint64_t time_ps = pipeline_loop_end_ps(f->pipeline, loops - 1) +
+                       (uint64_t)(more_ps(f, ops, engine, loops) + 0.5);
+    pipeline_destroy(f->pipeline);
+    engine_destroy(engine);
+    free(f->pattern);
+    return time_ps;
+}
+
 uint64_t nccl_flow_time_ps(const struct nccl_comm *comm, const struct machine *m,
                            enum collective what, const struct nccl_choice *choice, uint64_t bytes,
                            enum nccl_flow_extent extent)
 {
     bool pairs = what == COLLECTIVE_ALL_TO_ALL;
     const struct nccl_flow_ops *ops = pairs ? &nccl_flow_p2p : algorithms[choice->algorithm];
-    bool whole = extent == NCCL_FLOW_WHOLE;
     struct nccl_flow f = {
         .machine = m,
         .comm = comm,
@@ -250,23 +282,12 @@ uint64_t nccl_flow_time_ps(const struct nccl_comm *comm, const struct machine *m
         .protocol = pairs ? NCCL_SIMPLE : choice->protocol,
         .bytes = bytes,
         .channels = pairs ? 1 : choice->channels,
-        .channels_here = whole && !pairs ? choice->channels : (uint32_t)min_u64(ops->channels, pairs ? 1 : choice->channels),
-        .nodes_here = ops->nodes_alike && !whole ? 1 : comm->nodes,
     };
 
-    uint32_t loops;
-
-    assert(choice->found && comm->ranks > 1 && bytes > 0);
+    assert(nccl_flow_fits(comm, what, choice) && bytes > 0);
+    set_extent(&f, ops, extent);
     f.cut = ops->cut(&f);
-    struct engine *engine = make_engine(&f, ops->nvlink_share > 0 ? ops->nvlink_share : 1);
-    f.pipeline = make_pipeline(&f, ops, engine, &loops);
-    ops->build(&f);
-    pipeline_run(f.pipeline);
-    uint64_t time_ps = m->nccl_flow.start_ps + (ops->setup_ps ? ops->setup_ps(&f) : 0) +
-                       pipeline_loop_end_ps(f.pipeline, loops - 1) +
-                       (uint64_t)(more_ps(&f, ops, engine, loops) + 0.5);
-    pipeline_destroy(f.pipeline);
-    engine_destroy(engine);
-    free(f.pattern);
+    uint64_t time_ps =
+        m->nccl_flow.start_ps + (ops->setup_ps ? ops->setup_ps(&f) : 0) + simulate(&f, ops);
     return max_u64(m->nccl_flow.call_ps, time_ps);
 }

@@ -20,7 +20,12 @@ enum nccl_flow_extent {
     NCCL_FLOW_WHOLE,  /* every channel of every GPU: what the folded form is checked against */
 };
 
-/* Time of one call from launch to end.  `choice` as nccl_predict() returns it, with found set;
+/* Whether a simulation takes less than about a second: up to 1024 ranks where one node stands for
+ * all (rings), 192 elsewhere, where the flows of all nodes share links and are solved together. */
+bool nccl_flow_fits(const struct nccl_comm *comm, enum collective what,
+                    const struct nccl_choice *choice);
+
+/* Only for what fits.  Time of one call from launch to end.  `choice` as nccl_predict() returns it, with found set;
  * `bytes` as there, and for COLLECTIVE_ALL_TO_ALL, where only choice->channels counts, what all
  * ranks' parts have together on one rank. */
 uint64_t nccl_flow_time_ps(const struct nccl_comm *comm, const struct machine *m,

@@ -12,7 +12,7 @@
 
 #define KIB UINT64_C(1024)
 
-#define COPY_SHARE 0.5 /* of a CTA, whose warps are dealt out: what scatter has, and gather */
+#define COPY_SHARE 0.5  /* of a CTA, whose warps are dealt out: what scatter has, and gather */
 #define TREE_SHARE 0.93 /* of nvls_rate, beside the network's traffic: all-reduce on 2 x 8 H100 */
 
 /* The GPUs meet before the first and after the last chunk. */
@@ -48,15 +48,14 @@ static void add_local(struct nccl_flow *f, uint32_t from, uint32_t to)
 {
     const struct machine *m = f->machine;
 
-    pipeline_add_edge(f->pipeline,
-                      &(struct pipeline_edge){.from = from,
-                                              .to = to,
-                                              .out_port = ENGINE_NO_PORT,
-                                              .in_port = ENGINE_NO_PORT,
-                                              .factor = f->comm->nvls_graph.channels,
-                                              .rate_bound = copy_rate(f),
-                                              .latency_ps = m->nccl_flow.hop_ps,
-                                              .slots = f->cut.slots});
+    pipeline_add_edge(f->pipeline, &(struct pipeline_edge){.from = from,
+                                                           .to = to,
+                                                           .out_port = ENGINE_NO_PORT,
+                                                           .in_port = ENGINE_NO_PORT,
+                                                           .factor = f->comm->nvls_graph.channels,
+                                                           .rate_bound = copy_rate(f),
+                                                           .latency_ps = m->nccl_flow.hop_ps,
+                                                           .slots = f->cut.slots});
 }
 
 /* What the stage `from` moves through the switch, seen at the ports of its GPU.  A channel does not
@@ -71,8 +70,7 @@ static void add_switch(struct nccl_flow *f, uint32_t from, uint32_t to, uint32_t
                                               .out_port = port,
                                               .in_port = ENGINE_NO_PORT,
                                               .factor = f->comm->nvls_graph.channels + 1,
-                                              .rate_bound =
-                                                  switch_rate(f) / f->channels,
+                                              .rate_bound = switch_rate(f) / f->channels,
                                               .latency_ps = m->nccl_flow.hop_ps,
                                               .slots = f->cut.slots});
 }
@@ -80,13 +78,11 @@ static void add_switch(struct nccl_flow *f, uint32_t from, uint32_t to, uint32_t
 static uint32_t add_stage(struct nccl_flow *f, const uint8_t *pattern, uint64_t step_ps)
 {
     return pipeline_add_stage(
-        f->pipeline,
-        &(struct pipeline_stage){
-            .pattern = pattern,
-            .length = 1,
-            .period = 1,
-            .step_ps = step_ps,
-            .rate = copy_rate(f) / f->comm->nvls_graph.channels});
+        f->pipeline, &(struct pipeline_stage){.pattern = pattern,
+                                              .length = 1,
+                                              .period = 1,
+                                              .step_ps = step_ps,
+                                              .rate = copy_rate(f) / f->comm->nvls_graph.channels});
 }
 
 void nccl_flow_nvls_gpu(struct nccl_flow *f, uint32_t node, uint32_t gpu, uint32_t *up_out,

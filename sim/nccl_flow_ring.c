@@ -81,8 +81,12 @@ static void build_ring(struct nccl_flow *f)
         add_ring(f, i);
 }
 
-const struct nccl_flow_ops nccl_flow_ring = {
-    .channels = 1, .nodes_alike = true, .loops = 4, .drifts = true, .cut = cut_ring, .build = build_ring};
+const struct nccl_flow_ops nccl_flow_ring = {.channels = 1,
+                                             .nodes_alike = true,
+                                             .loops = 4,
+                                             .drifts = true,
+                                             .cut = cut_ring,
+                                             .build = build_ring};
 
 /* ---- PAT ---- */
 
@@ -118,5 +122,9 @@ static void build_pat(struct nccl_flow *f)
         }
 }
 
-const struct nccl_flow_ops nccl_flow_pat = {
-    .channels = 1, .nodes_alike = true, .loops = 4, .drifts = true, .cut = cut_pat, .build = build_pat};
+const struct nccl_flow_ops nccl_flow_pat = {.channels = 1,
+                                            .nodes_alike = true,
+                                            .loops = 4,
+                                            .drifts = true,
+                                            .cut = cut_pat,
+                                            .build = build_pat};

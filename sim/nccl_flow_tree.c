@@ -100,7 +100,7 @@ static void build_tree(struct nccl_flow *f)
 }
 
 const struct nccl_flow_ops nccl_flow_tree = {
-    .channels = TREES, .nodes_alike = false, .loops = 64, .cut = cut_tree, .build = build_tree};
+    .channels = TREES, .nodes_alike = false, .loops = 40, .cut = cut_tree, .build = build_tree};
 
 /* ---- NVLSTree ---- */
 
@@ -148,7 +148,7 @@ static void build_nvls_tree(struct nccl_flow *f)
 
 const struct nccl_flow_ops nccl_flow_nvls_tree = {.channels = TREES,
                                                   .nodes_alike = false,
-                                                  .loops = 64,
+                                                  .loops = 40,
                                                   .cut = cut_nvls_tree,
                                                   .build = build_nvls_tree,
                                                   .setup_ps = nccl_flow_nvls_setup_ps};

@@ -13,7 +13,7 @@ struct stage {
     struct pipeline_stage shape;
     uint32_t edges_in[EDGES_MAX], edges_out[EDGES_MAX];
     uint32_t in_count, out_count;
-    uint64_t done; /* operations */
+    uint64_t done;   /* operations */
     uint32_t moving; /* edges that the present operation still writes to */
     bool busy;
 };
@@ -167,10 +167,6 @@ static void operation_ends(struct pipeline *p, uint32_t stage)
     struct stage *s = &p->stages[stage];
     uint8_t operation = operation_of(s);
 
-    if (operation & PIPELINE_GIVE)
-        for (uint32_t i = 0; i < s->out_count; i++)
-            engine_after(p->engine, p->edges[s->edges_out[i]].shape.latency_ps, slice_arrives, p,
-                         s->edges_out[i], 0);
     if (operation & PIPELINE_TAKE)
         for (uint32_t i = 0; i < s->in_count; i++)
             engine_after(p->engine, p->edges[s->edges_in[i]].shape.latency_ps, slot_is_free, p,
@@ -181,7 +177,7 @@ static void operation_ends(struct pipeline *p, uint32_t stage)
     stage_try(p, stage);
 }
 
-static void part_moved(void *arg, uint64_t stage, uint64_t unused)
+static void part_ends(void *arg, uint64_t stage, uint64_t unused)
 {
     struct pipeline *p = arg;
 
@@ -190,15 +186,24 @@ static void part_moved(void *arg, uint64_t stage, uint64_t unused)
         operation_ends(p, (uint32_t)stage);
 }
 
-static void edge_move(struct pipeline *p, uint32_t stage, const struct pipeline_edge *e)
+static void edge_moved(void *arg, uint64_t stage, uint64_t edge)
 {
+    struct pipeline *p = arg;
+
+    engine_after(p->engine, p->edges[edge].shape.latency_ps, slice_arrives, p, edge, 0);
+    part_ends(p, stage, 0);
+}
+
+static void edge_move(struct pipeline *p, uint32_t stage, uint32_t edge)
+{
+    const struct pipeline_edge *e = &p->edges[edge].shape;
     uint64_t bytes = bytes_of(p, &p->stages[stage], e->factor);
 
     if (e->out_port == ENGINE_NO_PORT && e->in_port == ENGINE_NO_PORT)
-        engine_after(p->engine, duration_ps(bytes, e->rate_bound), part_moved, p, stage, 0);
+        engine_after(p->engine, duration_ps(bytes, e->rate_bound), edge_moved, p, stage, edge);
     else
-        engine_flow(p->engine, e->out_port, e->in_port, bytes, e->rate_bound, part_moved, p, stage,
-                    0);
+        engine_flow(p->engine, e->out_port, e->in_port, bytes, e->rate_bound, edge_moved, p, stage,
+                    edge);
 }
 
 static void operation_moves(void *arg, uint64_t stage, uint64_t unused)
@@ -211,11 +216,11 @@ static void operation_moves(void *arg, uint64_t stage, uint64_t unused)
     s->moving = gives ? s->out_count : 1;
     if (!gives) {
         uint64_t takes_ps = duration_ps(bytes_of(p, s, 1), s->shape.rate);
-        engine_after(p->engine, takes_ps, part_moved, p, stage, 0);
+        engine_after(p->engine, takes_ps, part_ends, p, stage, 0);
         return;
     }
     for (uint32_t i = 0; i < s->out_count; i++)
-        edge_move(p, (uint32_t)stage, &p->edges[s->edges_out[i]].shape);
+        edge_move(p, (uint32_t)stage, s->edges_out[i]);
 }
 
 void pipeline_run(struct pipeline *p)

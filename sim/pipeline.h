@@ -5,8 +5,8 @@
  * stage, or gives one to every edge out of it, or both; `pattern` says which, and is repeated in
  * each of the pipeline's loops.  An operation starts when the stage is free, a slice has arrived on
  * each edge it takes from, and each edge it gives to has a free slot; it lasts `step_ps` and then
- * until all its bytes have left.  A slice arrives one edge latency later.  Its slot is free again
- * one latency after its taker has finished. */
+ * until the bytes on all its edges have left.  A slice arrives one edge latency after its own bytes
+ * have left.  Its slot is free again one latency after its taker has finished. */
 #ifndef SIM_PIPELINE_H
 #define SIM_PIPELINE_H
 

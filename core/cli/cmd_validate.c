@@ -7,7 +7,7 @@
 #include "core/run.h"
 #include "core/validate.h"
 
-enum { FLAG_REFERENCE, FLAG_RESULTS, FLAG_SCENARIOS, FLAG_OUTPUT, FLAG_BOUNDS, FLAG_RECORD };
+enum { FLAG_REFERENCE, FLAG_RESULTS, FLAG_SCENARIOS, FLAG_OUTPUT, FLAG_BOUNDS, FLAG_RECORD, FLAG_FIT };
 
 static const struct flag flags[] = {
     [FLAG_REFERENCE] = {"--reference", "FOLDER", "tables of measurements (default: results/reference)"},
@@ -17,6 +17,7 @@ static const struct flag flags[] = {
                                            "results/validation)"},
     [FLAG_BOUNDS] = {"--bounds", "FILE", "largest errors allowed (default: results/validation/bounds.csv)"},
     [FLAG_RECORD] = {"--record", NULL, "write that file anew from what is reached now"},
+    [FLAG_FIT] = {"--fit", NULL, "only fit NCCL's constants to all sources and print them for machine files"},
     {NULL, NULL, NULL},
 };
 
@@ -31,7 +32,7 @@ static const struct usage usage = {
 
 struct request {
     const char *reference, *results, *scenarios, *output, *bounds;
-    bool record;
+    bool record, fit;
 };
 
 static enum status replay(const struct request *q, const struct registry *r, struct validation *v)
@@ -90,6 +91,9 @@ static int read_arguments(int argc, char **argv, struct request *q)
         case FLAG_RECORD:
             q->record = true;
             break;
+        case FLAG_FIT:
+            q->fit = true;
+            break;
         }
     }
     return -1;
@@ -107,6 +111,8 @@ int cmd_validate(int argc, char **argv, const struct registry *r)
 
     if (code >= 0)
         return code;
+    if (q.fit)
+        return status_exit_code(validate_calibrate(r, q.reference));
     enum status st = replay(&q, r, &v);
     if (st >= 0)
         st = conclude(&q, &v);

@@ -112,6 +112,18 @@ static void add_numbers(struct table *t, const struct compare *c, uint64_t i)
         table_add(t, "-");
 }
 
+/* What produced the time; of NCCL also what its collective takes alone, and what its simulation
+ * says. */
+static void add_baseline(struct table *t, const struct run_result *r)
+{
+    char alone[80] = "";
+
+    if (r->flow_ps > 0)
+        snprintf(alone, sizeof alone, "; alone %.1f us, NCCL flow %.1f us",
+                 (double)r->collective_ps / 1e6, (double)r->flow_ps / 1e6);
+    table_add(t, "%s%s%s%s", r->model, r->choice[0] ? ", " : "", r->choice, alone);
+}
+
 static void add_row(struct table *t, const struct report_params *shown, const struct compare *c,
                     uint64_t i)
 {
@@ -130,7 +142,7 @@ static void add_row(struct table *t, const struct report_params *shown, const st
     add_numbers(t, c, i);
     table_add(t, "%s", compare_verdict(c, i));
     if (point_is_baseline(p) && r)
-        table_add(t, "%s%s%s", r->model, r->choice[0] ? ", " : "", r->choice);
+        add_baseline(t, r);
     else
         table_add(t, "%s", "");
 }

@@ -27,6 +27,12 @@ else()
 endif()
 pkg_check_modules(VERBS QUIET IMPORTED_TARGET libibverbs>=1.12)
 pkg_check_modules(LIBFABRIC QUIET IMPORTED_TARGET libfabric>=1.14)
+find_program(GNUPLOT gnuplot)
+if(GNUPLOT)
+    set(BUILD_GNUPLOT "found")
+else()
+    message(STATUS "mkernel: gnuplot: not found, mkernel validate draws no plot")
+endif()
 
 string(STRIP "${CMAKE_C_COMPILER_ID} ${CMAKE_C_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${MKERNEL_SANITIZE}"
        BUILD_COMPILER)

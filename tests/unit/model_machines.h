@@ -30,6 +30,16 @@ static inline struct machine model_machine_h200(void)
         .program = {.gemm = 1, .attention = 1},
         .library = {.attention = 1, .exchange = 1, .dedup = true},
         .host = {.launch_ps = 9400000, .issue_ps = 4390000, .event_ps = 5130000},
+        .nccl_flow = {.start_ps = 7000000,
+                      .hop_ll_ps = 660000,
+                      .hop_ps = 1700000,
+                      .step_ps = 2100000,
+                      .link_rate = 370e9,
+                      .nvls_rate = 325e9,
+                      .nvls_step_ps = 4000000,
+                      .net_ll_ps = 5400000,
+                      .net_ps = 15000000,
+                      .net_rate = 21e9},
     };
 }
 

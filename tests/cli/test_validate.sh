@@ -1,0 +1,31 @@
+#!/bin/sh
+# mkernel validate on a handful of rows: what it writes, bounds, and tables that are wrong.
+. "$(dirname "$0")/common.sh" "$@"
+
+REFERENCE=$SOURCE/results/reference
+mkdir -p ref/h200 records
+cp "$REFERENCE/nccl-sources.csv" ref/
+{ head -1 "$REFERENCE/nccl-published.csv"; grep 'aws-batch' "$REFERENCE/nccl-published.csv" | sed -n '20p;40p;56p'; } >ref/nccl-published.csv
+head -3 "$REFERENCE/h200/nccl-2gpu.csv" >ref/h200/nccl-2gpu.csv
+head -2 "$REFERENCE/h200/copy-2gpu.csv" >ref/h200/copy-2gpu.csv
+head -2 "$REFERENCE/h200/gemm-2gpu.csv" >ref/h200/gemm-2gpu.csv
+validate() {
+    code=$1 pattern=$2
+    shift 2
+    expect "$code" "$pattern" validate --reference ref --results records --scenarios "$SOURCE/scenarios" "$@"
+}
+
+validate 0 'class +nccl in a node, >= 1 MiB' --output kept --bounds bounds.csv --record
+for file in rows.csv summary.csv; do
+    [ -s "kept/$file" ] || fail "no $file"
+    [ ! -e "kept/$file.new" ] || fail "$file.new was left behind"
+done
+[ "$(wc -l <kept/rows.csv)" = 10 ] || fail "rows.csv has $(wc -l <kept/rows.csv) lines"
+grep -q '"fused two GPUs, fused"' bounds.csv || fail 'bounds.csv lacks a class'
+validate 0 'held out' --output none --bounds bounds.csv
+sed 's/^\("fused two GPUs, nccl"\),.*/\1,0.1,0.1/' bounds.csv >tight.csv
+validate 1 'error .* at most 0.1 and 0.1 are recorded' --output none --bounds tight.csv
+validate 5 'absent.csv: No such file' --output none --bounds absent.csv
+sed -i '2s/p5.48xlarge: one node/p5.48xlarge: two nodes/' ref/nccl-published.csv
+validate 2 'nccl-published.csv:2: hardware that nccl-sources.csv does not list' --output none
+finish
