@@ -3,8 +3,8 @@
  *   bench_net TRANSPORT[:OPTION=VALUE ...] [RUNS]
  *
  * Two processes on this machine; contestants take turns, RUNS (5) times, and the median counts.  Every sample
- * is printed.  For ofi the plain library is a loop over libfabric on the same provider; verbs has
- * none here: scripts/soft-roce bench runs ib_write_bw beside it. */
+ * is printed.  For ofi the plain library is a loop over libfabric on the same provider, first with the same promise
+ * (a completed write has been delivered), then without; verbs has none here: scripts/soft-roce bench runs ib_write_bw beside it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,7 +147,14 @@ int main(int argc, char **argv)
 #endif
     bench.figure = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     must(bench.figure != MAP_FAILED, "no memory");
+    bench.delivered = true;
     compare(&put, &plain_put, &bench, runs);
     compare(&ping, &plain_ping, &bench, runs);
+    bench.delivered = false;
+    if (plain_put.run) {
+        printf("plain without waiting for deliveries:\n");
+        compare(&put, &plain_put, &bench, runs);
+        compare(&ping, &plain_ping, &bench, runs);
+    }
     return 0;
 }

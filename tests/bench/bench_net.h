@@ -12,14 +12,15 @@
 struct bench {
     struct setting setting;
     uint32_t       puts, rounds; /* for bandwidth; for latency */
+    bool           delivered; /* the plain library, too, waits for the delivery of each write */
     double        *figure; /* MB/s (1e6); us one way */
 };
 
 /* The transport: puts of 1 MiB, each with its flag; 8 B and a flag there and back. */
 local_member_fn bench_put_bandwidth, bench_put_latency;
 
-/* The least one can write with libfabric for the same: fi_write, complete where the provider finds
- * that enough, the last one delivered; fi_writedata there and back. */
+/* What one would write by hand with libfabric: a loop of writes, the last one delivered; writes with data there and
+ * back.  They complete as `delivered` says, else where the provider finds that enough. */
 local_member_fn bench_plain_bandwidth, bench_plain_latency;
 
 #endif

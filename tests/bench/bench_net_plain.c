@@ -105,7 +105,12 @@ static void plain_close(struct plain *p, struct bootstrap *b)
     munmap(p->window, p->e.config.window.bytes);
 }
 
-static void write_many(struct plain *p, uint32_t count)
+static uint64_t flags_of(const struct bench *bench)
+{
+    return bench->delivered ? FI_DELIVERY_COMPLETE : 0;
+}
+
+static void write_many(struct plain *p, uint32_t count, uint64_t flags)
 {
     uint64_t first = p->sent;
 
@@ -113,7 +118,7 @@ static void write_many(struct plain *p, uint32_t count)
         while (i - (p->sent - first) >= BENCH_DEPTH)
             plain_poll(p);
         plain_write(p, (uint64_t)(i % BENCH_DEPTH) * BENCH_BYTES, BENCH_BYTES,
-                    i + 1 == count ? FI_DELIVERY_COMPLETE : 0);
+                    i + 1 == count ? FI_DELIVERY_COMPLETE : flags);
     }
     while (p->sent - first < count)
         plain_poll(p);
@@ -129,9 +134,9 @@ int bench_plain_bandwidth(struct bootstrap *b, void *arg)
     if (b->rank == 0) {
         uint64_t since_ns;
 
-        write_many(&p, BENCH_DEPTH);
+        write_many(&p, BENCH_DEPTH, flags_of(bench));
         since_ns = clock_now_ns();
-        write_many(&p, bench->puts);
+        write_many(&p, bench->puts, flags_of(bench));
         *bench->figure = (double)bench->puts * BENCH_BYTES / ((double)(clock_now_ns() - since_ns) * 1e-9) * 1e-6;
     }
     plain_close(&p, b);
@@ -157,7 +162,7 @@ int bench_plain_latency(struct bootstrap *b, void *arg)
             since_ns = clock_now_ns();
         if (b->rank == 1)
             await_remote(&p, i);
-        plain_write(&p, 0, 8, FI_REMOTE_CQ_DATA);
+        plain_write(&p, 0, 8, FI_REMOTE_CQ_DATA | flags_of(bench));
         if (b->rank == 0)
             await_remote(&p, i);
     }

@@ -22,14 +22,15 @@
 /* Beside each transport's defaults. */
 static const struct {
     const char *transport, *options;
+    bool        faults; /* else they differ only in how data travel */
 } more_settings[] = {
-    {"loopback", "reorder=true delay_max=200us"},
-    {"ofi", "provider=shm"},
-    {"ofi", "data_bytes=4 message_max=1000B"}, /* signals beside the writes, bytes in pieces */
+    {"ofi", "provider=shm", true},
+    {"ofi", "data_bytes=4 message_max=1000B", false}, /* signals beside the writes, bytes in pieces */
+    {"loopback", "reorder=true delay_max=200us", false},
 };
 
 static struct setting settings[SETTINGS_MAX];
-static int            setting_count;
+static int            setting_count, fault_count; /* of all, the first ones for faults */
 
 /* Runs fn on `size` members; each has to return 0. */
 static void run(local_member_fn *fn, int setting, uint32_t size)
@@ -534,12 +535,25 @@ static bool can_run(const struct transport *t)
     return local_run(LOCAL_PROCESSES, 1, WAIT_S, say_availability, &s, &code) && code == 0;
 }
 
-static void add_settings(const struct transport *t)
+static void add_more_settings(const struct transport *t, bool faults)
 {
-    settings[setting_count++] = (struct setting){.transport = t, .options = ""};
     for (size_t i = 0; i < sizeof more_settings / sizeof *more_settings; i++)
-        if (strcmp(more_settings[i].transport, t->name) == 0)
-            settings[setting_count++] = (struct setting){.transport = t, .options = more_settings[i].options};
+        if (more_settings[i].faults == faults && strcmp(more_settings[i].transport, t->name) == 0)
+            settings[setting_count++] =
+                (struct setting){.transport = t, .options = more_settings[i].options};
+}
+
+static void add_listed_settings(void)
+{
+    for (int i = 0; transport_list[i]; i++)
+        if (can_run(transport_list[i])) {
+            settings[setting_count++] = (struct setting){.transport = transport_list[i], .options = ""};
+            add_more_settings(transport_list[i], true);
+        }
+    fault_count = setting_count;
+    for (int i = 0; i < fault_count; i++)
+        if (settings[i].options[0] == 0)
+            add_more_settings(settings[i].transport, false);
 }
 
 /* False: one of those named cannot run. */
@@ -555,13 +569,13 @@ static bool choose_settings(int argc, char **argv)
         }
         settings[setting_count++] = (struct setting){.transport = t, .options = options ? options : ""};
     }
-    for (int i = 0; argc == 1 && transport_list[i]; i++)
-        if (can_run(transport_list[i]))
-            add_settings(transport_list[i]);
+    fault_count = setting_count;
+    if (argc == 1)
+        add_listed_settings();
     return true;
 }
 
-typedef void add_fn(TCase *tc, int settings);
+typedef void add_fn(TCase *tc, int count);
 
 static void add_data(TCase *tc, int n)
 {
@@ -590,12 +604,12 @@ static void add_own(TCase *tc, int n)
     tcase_add_test(tc, loopback_reorders_when_told_to);
 }
 
-static void add_case(Suite *s, const char *name, add_fn *add)
+static void add_case(Suite *s, const char *name, add_fn *add, int count)
 {
     TCase *tc = tcase_create(name);
 
     tcase_set_timeout(tc, RUN_S + 10);
-    add(tc, setting_count);
+    add(tc, count);
     suite_add_tcase(s, tc);
 }
 
@@ -606,9 +620,9 @@ int main(int argc, char **argv)
     int      failed = 1;
 
     if (choose_settings(argc, argv)) {
-        add_case(s, "data", add_data);
-        add_case(s, "faults", add_faults);
-        add_case(s, "own", add_own);
+        add_case(s, "data", add_data, setting_count);
+        add_case(s, "faults", add_faults, fault_count);
+        add_case(s, "own", add_own, 0);
         srunner_run_all(runner, CK_ENV);
         failed = srunner_ntests_failed(runner);
     }
