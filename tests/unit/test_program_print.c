@@ -115,6 +115,8 @@ START_TEST(node_lag_and_addends_are_shown)
     ck_assert_str_eq(print(&p, &t),
                      "reduce #7  node C[1, 0..255] = sum of 3 x inbox[0, 0..255] every 512"
                      "  wait ready[0] >= 1, lag 2  signal node arrived[0] += 1");
+    t.out[0].rank = RANK_EACH;
+    ck_assert_ptr_nonnull(strstr(print(&p, &t), "reduce #7  each C[1, 0..255] ="));
     program_fini(&p);
 }
 END_TEST

@@ -153,6 +153,8 @@ START_TEST(peers_share_a_push_unless_the_switch_multicasts)
 
     s.machine.nvlink.multicast = true;
     ck_time(script_time_ps(&s), 0.5 + 3 + 1 + 1.5 + 0.5);
+    s.tasks[0][COMM][0].out[0].rank = RANK_EACH; /* or the task does without it */
+    ck_time(script_time_ps(&s), 0.5 + 3 + 3 + 1.5 + 0.5);
 }
 END_TEST
 
