@@ -34,7 +34,6 @@ static const char *const settings[] = {
     "reduce=crew", "reduce=crew order=rotate join=false", "order=rank chunk=4KiB", "inter=ring group=1",
     "inter=direct join=false", "split=5 chunk=512B", "split=3 layout=zigzag", "layout=zigzag order=head depth=1",
     "gather_rows=4 chunk=64B depth=3", "gather_rows=5 chunk=1KiB join=false",
-    "gather_rows=5 chunk=1KiB combine_rows=3 ahead=1 join=false",
 };
 
 #define CASES    (sizeof cases / sizeof *cases)
