@@ -187,12 +187,13 @@ PTX bool consumers_signal(const gpu_task &t)
 }
 
 /* Either attention or what dynamic work needs: ptxas finds no registers for a kernel with both. */
-template <bool ATTENDS> PTX void consume(const site &s, consumer &c, const gpu_task &t)
+template <bool ATTENDS>
+PTX void consume(const site &s, consumer &c, const gpu_task &t, uint32_t slot)
 {
     if (uses_tiles(t))
         multiply_tile(s, c, t);
     else if (ATTENDS && is_attention(t))
-        attend(s, c, t);
+        attend(s, c, t, slot);
     else if (t.kind == GPU_REDUCE)
         reduce_task(s, t, c.thread);
     else if (!ATTENDS && is_gather(t))
@@ -217,7 +218,7 @@ template <bool ATTENDS> PTX void run_consumer(const site &s)
 
         if (t.kind == GPU_END || someone_left(s))
             return;
-        consume<ATTENDS>(s, c, t);
+        consume<ATTENDS>(s, c, t, r.slot);
         __syncwarp();
         barrier_arrive_one(barrier_at(s, BARRIER_TASK_EMPTY + r.slot));
         ring_advance(s, r);

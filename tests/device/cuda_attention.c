@@ -11,8 +11,6 @@
 #include "kernels/reference.h"
 #include "script.h"
 
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
-
 enum { HEADS = 2, TILE = 128, GEMM_ROWS = 512, GEMM_COLS = 256, GEMM_K = 192, NEVER = 0 };
 
 /* One tensor of results follows the other. */
@@ -155,22 +153,44 @@ static void add_gemm(struct program *p, uint32_t buffers[4])
 }
 
 /* All by one worker. */
-static void build_mixed(struct program *p)
+static void mix(struct program *p, bool has_128, bool has_64, bool has_gemm)
 {
-    struct head_buffers of_128 = add_heads(p, 128, 0), of_64 = add_heads(p, 64, ROWS_OF_64);
+    struct head_buffers of_128, of_64;
+    uint64_t gemm_row = has_gemm ? 0 : GEMM_ROWS;
     uint32_t queue = script_queue_and_crew(p, "main"), buffers[4];
-    uint64_t gemm_row = 0;
 
     p->crews[0].workers = 1;
-    add_gemm(p, buffers);
+    if (has_128)
+        of_128 = add_heads(p, 128, 0);
+    if (has_64)
+        of_64 = add_heads(p, 64, ROWS_OF_64);
+    if (has_gemm)
+        add_gemm(p, buffers);
     for (uint64_t head = 0; head < HEADS; head++)
         for (uint64_t row = 0; row < wide.attention.seq; row += TILE) {
-            attend(p, queue, &of_128, head, row);
+            if (has_128)
+                attend(p, queue, &of_128, head, row);
             if (gemm_row < GEMM_ROWS)
                 multiply(p, queue, buffers, gemm_row);
             gemm_row += TILE;
-            attend(p, queue, &of_64, head, row);
+            if (has_64)
+                attend(p, queue, &of_64, head, row);
         }
+}
+
+static void mix_heads(struct program *p)
+{
+    mix(p, true, true, false);
+}
+
+static void mix_128(struct program *p)
+{
+    mix(p, true, false, true);
+}
+
+static void mix_64(struct program *p)
+{
+    mix(p, false, true, true);
 }
 
 static void run(void (*build)(struct program *p), const char *options, struct run_result *r)
@@ -193,11 +213,12 @@ START_TEST(ops_take_turns)
 {
     static const char *const options[] = {"prefetch=1 timeout=2s", "prefetch=2 timeout=2s",
                                           "prefetch=4 timeout=2s"};
+    static void (*const mixtures[])(struct program *) = {mix_heads, mix_128, mix_64};
     struct run_result *r = calloc(1, sizeof *r);
 
-    run(build_mixed, options[_i], r);
+    run(mixtures[_i % 3], options[_i / 3], r);
     ck_assert_msg(r->status == ST_OK && r->elements_wrong == 0 && r->elements_checked > 0, "%s: %s",
-                  options[_i], r->report);
+                  options[_i / 3], r->report);
     free(r);
 }
 END_TEST
@@ -236,7 +257,7 @@ TCase *cuda_attention_tests(void)
 {
     TCase *tc = tcase_create("attention");
 
-    tcase_add_loop_test(tc, ops_take_turns, 0, 3);
+    tcase_add_loop_test(tc, ops_take_turns, 0, 9);
     tcase_add_test(tc, missing_keys_are_reported);
     return tc;
 }
