@@ -3,7 +3,9 @@
  * Rank r starts with its tokens [r * T/W, (r+1) * T/W) and with their rows of the routing table, no more: who
  * goes where is found out here, anew each epoch (moe_dispatch.h, which has the queues that bring the rows).
  *
- *   compute   a tile per entry of the work list and column block, once the entry's rows are here
+ *   compute   a tile per entry of the work list and column block, once the entry's rows are here; `group` entries
+ *             together, column by column
+ *   lead      the first entries' gathers, which the computing workers help with before they compute
  *
  * The unfused form is the same program in which compute starts behind a barrier. */
 #include "kernels/kernels.h"

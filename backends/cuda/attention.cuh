@@ -8,9 +8,9 @@
 #ifndef BACKENDS_CUDA_ATTENTION_CUH
 #define BACKENDS_CUDA_ATTENTION_CUH
 
+#include "backends/cuda/attention_fetch.cuh"
 #include "backends/cuda/attention_wgmma.cuh"
 #include "backends/cuda/consumer.cuh"
-#include "backends/cuda/plain.cuh"
 
 #define MINUS_INFINITY __int_as_float(0xff800000)
 #define LOWEST (-1e30f) /* in the place of minus infinity, where a difference is taken */
@@ -240,38 +240,36 @@ template <int D> PTX void start_afresh(attending<D> &a)
 
 /* What the task before left is as good as one block whose weights, relative to the log-sum-exp, sum
  * to 1. */
-template <int D, int H>
-PTX void take_up_row(const site &s, const consumer &c, const gpu_task &t, attending<D> &a)
+template <int D>
+PTX void take_up(const consumer &c, const gpu_task &t, const attention_feed &f, attending<D> &a)
 {
-    const gpu_link *link = task_addends(s, t) + 1;
-    matrix lse = matrix_at(s, link[0].matrix), before = matrix_at(s, link[1].matrix);
-    uint32_t row = c.group * 64 + c.warp * 16 + c.lane / 4 + 8 * H;
-    float log_sum;
-
-    if (row >= t.m)
-        return;
-    log_sum = __ldcg((const float *)lse.address + row * lse.ld);
-    if (log_sum == MINUS_INFINITY)
-        return;
-    a.highest[H] = log_sum * LOG2_E;
-    a.sum[H] = c.lane % 4 == 0;
 #pragma unroll
-    for (int i = 0; i < D / 8; i++) {
-        float2 v = __ldcg(
-            (const float2 *)((const float *)before.address + row * before.ld + 8 * i) + c.lane % 4);
+    for (int h = 0; h < 2; h++) {
+        uint32_t row = c.group * 64 + c.warp * 16 + c.lane / 4 + 8 * h;
+        const float *before = (const float *)f.before.address + (uint64_t)row * f.before.ld;
+        float log_sum;
 
-        a.result[4 * i + 2 * H] = v.x;
-        a.result[4 * i + 2 * H + 1] = v.y;
+        if (row >= t.m)
+            continue;
+        log_sum = __ldcg((const float *)f.lse.address + (uint64_t)row * f.lse.ld);
+        a.highest[h] = fmaxf(log_sum * LOG2_E, LOWEST);
+        a.sum[h] = c.lane % 4 == 0 && log_sum != MINUS_INFINITY;
+#pragma unroll
+        for (int i = 0; i < D / 8; i++) {
+            float2 v = __ldcg((const float2 *)(before + 8 * i) + c.lane % 4);
+
+            a.result[4 * i + 2 * h] = v.x;
+            a.result[4 * i + 2 * h + 1] = v.y;
+        }
     }
 }
 
-template <int D> PTX void begin(const site &s, const consumer &c, const gpu_task &t, attending<D> &a)
+template <int D>
+PTX void begin(const site &s, const consumer &c, const gpu_task &t, uint32_t slot, attending<D> &a)
 {
     start_afresh(a);
-    if (t.addends < 3)
-        return;
-    take_up_row<D, 0>(s, c, t, a);
-    take_up_row<D, 1>(s, c, t, a);
+    if (t.addends > 2)
+        take_up(c, t, feed_at(s, slot), a);
 }
 
 template <int D> PTX void divide(attending<D> &a)
@@ -302,56 +300,63 @@ template <int D> PTX void stage_result(const site &s, const consumer &c, const a
     fence_proxy_shared();
 }
 
-template <int D, int H>
-PTX void store_row(const matrix &to, const consumer &c, uint32_t row, const attending<D> &a)
+template <int D>
+PTX void store_rows(const feed_matrix &to, const consumer &c, const gpu_task &t,
+                    const attending<D> &a)
 {
 #pragma unroll
-    for (int i = 0; i < D / 8; i++) {
-        uint64_t at = row * to.ld + 8 * i + c.lane % 4 * 2;
-        float x = a.result[4 * i + 2 * H], y = a.result[4 * i + 2 * H + 1];
+    for (int h = 0; h < 2; h++) {
+        uint32_t row = c.group * 64 + c.warp * 16 + c.lane / 4 + 8 * h;
 
-        if (to.is_wide)
-            *(float2 *)((float *)to.address + at) = {x, y};
-        else
-            *(uint32_t *)((unsigned short *)to.address + at) = pair_of(x, y);
-    }
-}
+        if (row >= t.m)
+            continue;
+#pragma unroll
+        for (int i = 0; i < D / 8; i++) {
+            uint64_t at = (uint64_t)row * to.ld + 8 * i + c.lane % 4 * 2;
+            float x = a.result[4 * i + 2 * h], y = a.result[4 * i + 2 * h + 1];
 
-template <int D, int H>
-PTX void store_direct(const site &s, const consumer &c, const gpu_task &t, const attending<D> &a)
-{
-    const gpu_link *lse = task_addends(s, t) + 1;
-    uint32_t row = c.group * 64 + c.warp * 16 + c.lane / 4 + 8 * H;
-
-    if (row >= t.m)
-        return;
-    for (uint32_t i = 0; i < t.targets; i++)
-        store_row<D, H>(matrix_at(s, task_target(s, t, i)), c, row, a);
-    if (t.addends > 1 && lse->matrix.more && c.lane % 4 == 0) {
-        matrix x = matrix_at(s, lse->matrix);
-
-        ((float *)x.address)[row * x.ld] =
-            (a.highest[H] + __log2f(a.sum[H])) * LN_2;
+            if (to.is_wide)
+                *(float2 *)((float *)to.address + at) = {x, y};
+            else
+                *(uint32_t *)((unsigned short *)to.address + at) = pair_of(x, y);
+        }
     }
 }
 
 template <int D>
-PTX void finish(const site &s, consumer &c, const gpu_task &t, attending<D> &a)
+PTX void store_direct(const site &s, const consumer &c, const gpu_task &t, const attention_feed &f,
+                      const attending<D> &a)
+{
+    for (uint32_t i = 0; i < t.targets; i++)
+        store_rows(i == 0 ? f.result : feed_matrix_of(s, task_target(s, t, i)), c, t, a);
+    if (t.addends < 2 || !f.leaves || c.lane % 4 != 0)
+        return;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+        uint32_t row = c.group * 64 + c.warp * 16 + c.lane / 4 + 8 * h;
+
+        if (row < t.m)
+            ((float *)f.lse.address)[(uint64_t)row * f.lse.ld] =
+                (a.highest[h] + __log2f(a.sum[h])) * LN_2;
+    }
+}
+
+template <int D>
+PTX void finish(const site &s, consumer &c, const gpu_task &t, uint32_t slot, attending<D> &a)
 {
     divide(a);
     await_staging(s, c);
-    if (t.kind == GPU_ATTENTION) {
+    if (t.kind == GPU_ATTENTION)
         stage_result(s, c, a);
-    } else {
-        store_direct<D, 0>(s, c, t, a);
-        store_direct<D, 1>(s, c, t, a); /* the storer has the fence for all */
-    }
+    else
+        store_direct(s, c, t, feed_at(s, slot), a); /* the storer has the fence for all */
     arrive_staged(s, c);
 }
 
 /* ---- all of it ---- */
 
-template <int D> PTX void attend_blocks(const site &s, consumer &c, const gpu_task &t)
+template <int D>
+PTX void attend_blocks(const site &s, consumer &c, const gpu_task &t, uint32_t slot)
 {
     uint32_t blocks = __reduce_max_sync(ALL_LANES, t.k);
     attending<D> a;
@@ -359,7 +364,7 @@ template <int D> PTX void attend_blocks(const site &s, consumer &c, const gpu_ta
     panels_align(c.keys, D / 64);
     load_queries(s, c, a);
     multiply_keys(s, c, a);
-    begin(s, c, t, a);
+    begin(s, c, t, slot, a);
     wgmma_wait<0>();
     hold(a.scores);
     barrier_arrive_one(barrier_at(s, BARRIER_QUERIES_EMPTY));
@@ -382,15 +387,15 @@ template <int D> PTX void attend_blocks(const site &s, consumer &c, const gpu_ta
     hold(a.result);
     release_values(s, panels_before(c.keys, D / 64));
     consumer_identify(c);
-    finish(s, c, t, a);
+    finish(s, c, t, slot, a);
 }
 
-PTX void attend(const site &s, consumer &c, const gpu_task &t)
+PTX void attend(const site &s, consumer &c, const gpu_task &t, uint32_t slot)
 {
     if (t.n == 128)
-        attend_blocks<128>(s, c, t);
+        attend_blocks<128>(s, c, t, slot);
     else
-        attend_blocks<64>(s, c, t);
+        attend_blocks<64>(s, c, t, slot);
 }
 
 #endif

@@ -5,34 +5,77 @@
 
 #include "backends/cuda/site.cuh"
 
-/* What the task before left stands in memory for long; into the second-level cache with it. */
-PTX void prefetch_state(const site &s, const gpu_task &t, uint32_t lane)
+struct attention_fetcher {
+    run_ring runs;
+    uint32_t queries; /* loaded so far, by whomever */
+    bool follows;     /* the task before was an attention too */
+};
+
+PTX feed_matrix feed_matrix_of(const site &s, const gpu_matrix &m)
 {
-    const gpu_matrix m = task_addends(s, t)[2].matrix;
     const gpu_view &v = s.program->views[m.view];
 
-    for (uint32_t row = lane; row < t.m; row += 32)
-        bulk_prefetch(view_address(s, v, m.row + row, m.col), t.n * 4);
+    return {view_address(s, v, m.row, m.col), (uint32_t)v.ld, v.is_wide};
 }
 
-/* Before the task is published. */
-PTX void feed_task(const site &s, const gpu_task &t, uint32_t slot, uint32_t lane)
+/* Where to find and leave what; the lanes share the work. */
+PTX void look_up(const site &s, const gpu_task &t, attention_feed &f, uint32_t lane)
+{
+    const gpu_link *addend = task_addends(s, t);
+
+    if (lane == 0) {
+        f.queries = view_store_map(s, s.program->views[addend->matrix.view]); /* a warpgroup's box */
+        f.row = addend->matrix.row;
+        f.col = addend->matrix.col;
+    } else if (lane == 1) {
+        f.keys = view_load_map(s, s.program->views[t.a_view]);
+        f.values = view_load_map(s, s.program->views[t.b_view]);
+    } else if (lane == 2 && t.addends > 1) {
+        f.lse = feed_matrix_of(s, addend[1].matrix);
+        f.leaves = addend[1].matrix.more;
+    } else if (lane == 3 && t.addends > 2) {
+        f.before = feed_matrix_of(s, addend[2].matrix);
+    } else if (lane == 4) {
+        f.result = feed_matrix_of(s, task_target(s, t, 0));
+    }
+    __syncwarp();
+}
+
+/* Each warpgroup's rows into its own staging, in boxes as results have. */
+PTX void load_queries(const site &s, const attention_feed &f, uint32_t panels, uint32_t number)
+{
+    uint32_t full = barrier_at(s, BARRIER_QUERIES_FULL);
+
+    await_barrier(s, barrier_at(s, BARRIER_QUERIES_EMPTY), (number & 1) ^ 1);
+    barrier_expect(full, 2 * panels * STAGING_BOX_BYTES);
+    for (uint32_t i = 0; i < 2 * panels; i++) {
+        uint32_t group = i / panels, panel = i % panels;
+
+        tensor_load(s.shared + STAGING_AT + group * STAGING_BYTES +
+                        (QUERIES_BOX + panel) * STAGING_BOX_BYTES,
+                    f.queries, f.col + panel * 64, f.row + group * 64, full);
+    }
+}
+
+/* Before the task is published.  Behind another attention its queries' place is free as soon as that has
+ * taken its own; behind other tasks only the loader knows. */
+PTX void feed_task(const site &s, attention_fetcher &a, const gpu_task &t, uint32_t slot,
+                   uint32_t lane)
 {
     attention_feed &f = feed_at(s, slot);
 
+    look_up(s, t, f, lane);
+    if (t.addends > 2) /* it has stood in memory for long */
+        for (uint32_t row = lane; row < t.m; row += 32)
+            bulk_prefetch(f.before.address + (uint64_t)row * f.before.ld * 4, t.n * 4);
     if (lane == 0) {
-        const gpu_matrix q = task_addends(s, t)->matrix;
-
-        f.queries = view_store_map(s, s.program->views[q.view]); /* boxes of a warpgroup's rows */
-        f.row = q.row;
-        f.col = q.col;
-    } else if (lane == 1) {
-        f.keys = view_load_map(s, s.program->views[t.a_view]);
-    } else if (lane == 2) {
-        f.values = view_load_map(s, s.program->views[t.b_view]);
+        f.queries_loaded = a.follows;
+        if (a.follows) {
+            fence_proxy(); /* behind the acquired flags may be ordinary stores */
+            load_queries(s, f, t.n / 64, a.queries);
+        }
     }
-    if (t.addends > 2)
-        prefetch_state(s, t, lane);
+    a.queries++;
 }
 
 /* The keys that some query sees; `position` is the first one's. */

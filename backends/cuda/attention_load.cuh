@@ -4,7 +4,7 @@
 #ifndef BACKENDS_CUDA_ATTENTION_LOAD_CUH
 #define BACKENDS_CUDA_ATTENTION_LOAD_CUH
 
-#include "backends/cuda/site.cuh"
+#include "backends/cuda/attention_fetch.cuh"
 
 /* Values that are still to be loaded. */
 struct late_values {
@@ -19,22 +19,6 @@ struct attention_loader {
     uint32_t queries; /* loaded so far */
     late_values late;
 };
-
-/* Each warpgroup's rows into its own staging, in boxes as results have. */
-PTX void load_queries(const site &s, attention_loader &l, const attention_feed &f, uint32_t panels)
-{
-    uint32_t full = barrier_at(s, BARRIER_QUERIES_FULL);
-
-    await_barrier(s, barrier_at(s, BARRIER_QUERIES_EMPTY), (l.queries++ & 1) ^ 1);
-    barrier_expect(full, 2 * panels * STAGING_BOX_BYTES);
-    for (uint32_t i = 0; i < 2 * panels; i++) {
-        uint32_t group = i / panels, panel = i % panels;
-
-        tensor_load(s.shared + STAGING_AT + group * STAGING_BYTES +
-                        (QUERIES_BOX + panel) * STAGING_BOX_BYTES,
-                    f.queries, f.col + panel * 64, f.row + group * 64, full);
-    }
-}
 
 PTX void load_panels(const site &s, const void *map, uint32_t row, uint32_t col, uint32_t panels,
                      uint32_t to, uint32_t full)
@@ -114,8 +98,11 @@ PTX void load_attention(const site &s, attention_loader &l, const gpu_task &t, u
     panels_align(l.keys, t.n / 64);
     if (l.late.panels == 0)
         panels_align(l.values, t.n / 64);
-    fence_proxy(); /* behind the acquired flags may be ordinary stores */
-    load_queries(s, l, f, t.n / 64);
+    if (!f.queries_loaded) {
+        fence_proxy(); /* behind the acquired flags may be ordinary stores */
+        load_queries(s, f, t.n / 64, l.queries);
+    }
+    l.queries++;
     for (uint32_t blocks = 0; blocks < t.k;)
         blocks += load_run(s, l, f, t);
 }

@@ -1,4 +1,5 @@
-/* OP_COMBINE_ROWS by the consumers: a warp a row; f32 sums in the order of the terms, one rounding. */
+/* OP_COMBINE_ROWS by the consumers: a warp a row; f32 sums in the order of the terms, one rounding.
+ */
 #ifndef BACKENDS_CUDA_COMBINE_CUH
 #define BACKENDS_CUDA_COMBINE_CUH
 
@@ -57,7 +58,8 @@ PTX void add_terms(float (&sum)[VECTOR], const term &mine, uint32_t first, uint3
     }
 }
 
-PTX void combine_row(const site &s, const gpu_task &t, const matrix &to, uint32_t row, uint32_t lane)
+PTX void combine_row(const site &s, const gpu_task &t, const matrix &to, uint32_t row,
+                     uint32_t lane)
 {
     term mine = lane < t.b_col ? term_at(s, t, row, lane) : term{0, 0};
     uint32_t vectors = t.n / VECTOR;
@@ -77,7 +79,8 @@ PTX void combine_row(const site &s, const gpu_task &t, const matrix &to, uint32_
 
 /* ---- element by element ---- */
 
-PTX void combine_row_plain(const site &s, const gpu_task &t, const matrix &to, uint32_t row, uint32_t lane)
+PTX void combine_row_plain(const site &s, const gpu_task &t, const matrix &to, uint32_t row,
+                           uint32_t lane)
 {
     bool is_wide = s.program->views[task_addends(s, t)->matrix.view].is_wide != 0;
 

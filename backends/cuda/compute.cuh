@@ -221,12 +221,13 @@ static __device__ __noinline__ void consume_plain(const site s, const gpu_task &
 }
 
 /* Either attention or what dynamic work needs: ptxas finds no registers for a kernel with both. */
-template <bool ATTENDS> PTX void consume(const site &s, consumer &c, const gpu_task &t)
+template <bool ATTENDS>
+PTX void consume(const site &s, consumer &c, const gpu_task &t, uint32_t slot)
 {
     if (uses_tiles(t))
         multiply_tile<ATTENDS>(s, c, t);
     else if (ATTENDS && is_attention(t))
-        attend(s, c, t);
+        attend(s, c, t, slot);
     else
         consume_plain<ATTENDS>(s, t, c.thread);
     if (consumers_signal(t) && !someone_left(s))
@@ -245,7 +246,7 @@ template <bool ATTENDS> PTX void run_consumer(const site &s)
 
         if (t.kind == GPU_END || someone_left(s))
             return;
-        consume<ATTENDS>(s, c, t);
+        consume<ATTENDS>(s, c, t, r.slot);
         __syncwarp();
         barrier_arrive_one(barrier_at(s, BARRIER_TASK_EMPTY + r.slot));
         ring_advance(s, r);

@@ -1,4 +1,5 @@
-/* Bulk copies by the loader: pieces of whole rows, or parts of one row, through slots; loads run ahead of stores. */
+/* Bulk copies by the loader: pieces of whole rows, or parts of one row, through slots; loads run
+ * ahead of stores. */
 #ifndef BACKENDS_CUDA_COPY_CUH
 #define BACKENDS_CUDA_COPY_CUH
 

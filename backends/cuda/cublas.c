@@ -63,14 +63,14 @@ bool cublas_multiply(struct cublas *c, cudaStream_t stream, uint64_t m, uint64_t
                    ALGORITHM_DEFAULT) == 0;
 }
 
-bool cublas_multiply_batched(struct cublas *c, cudaStream_t stream, uint64_t count, uint64_t m, uint64_t n,
-                             uint64_t k, const void *a, const void *b, void *out)
+bool cublas_multiply_batched(struct cublas *c, cudaStream_t stream, uint64_t count, uint64_t m,
+                             uint64_t n, uint64_t k, const void *a, const void *b, void *out)
 {
     const float one = 1, zero = 0;
 
     return c->set_stream(c->handle, stream) == 0 &&
-           c->gemm_batched(c->handle, OP_T, OP_N, (int)n, (int)m, (int)k, &one, b, TYPE_BF16, (int)k,
-                           (long long)(n * k), a, TYPE_BF16, (int)k, (long long)(m * k), &zero, out,
-                           TYPE_BF16, (int)n, (long long)(m * n), (int)count, COMPUTE_F32,
-                           ALGORITHM_DEFAULT) == 0;
+           c->gemm_batched(c->handle, OP_T, OP_N, (int)n, (int)m, (int)k, &one, b, TYPE_BF16,
+                           (int)k, (long long)(n * k), a, TYPE_BF16, (int)k, (long long)(m * k),
+                           &zero, out, TYPE_BF16, (int)n, (long long)(m * n), (int)count,
+                           COMPUTE_F32, ALGORITHM_DEFAULT) == 0;
 }

@@ -37,7 +37,7 @@ PTX void publish(const site &s, ring &r, uint32_t lane)
     ring_advance(s, r);
 }
 
-PTX void fetch_task(const site &s, const gpu_task *from, ring &r, run_ring &runs, uint32_t lane)
+PTX void fetch_task(const site &s, const gpu_task *from, ring &r, attention_fetcher &a, uint32_t lane)
 {
     gpu_task &t = ((gpu_task *)(s.memory + RING_AT))[r.slot];
 
@@ -53,17 +53,18 @@ PTX void fetch_task(const site &s, const gpu_task *from, ring &r, run_ring &runs
     if (is_gather(t) || is_combine(t))
         await_rows(s, t, lane);
     if (is_attention(t))
-        feed_task(s, t, r.slot, lane);
+        feed_task(s, a, t, r.slot, lane);
+    a.follows = is_attention(t);
     publish(s, r, lane);
-    if (is_attention(t) && lane == 0)
-        feed_runs(s, runs, t);
+    if (a.follows && lane == 0)
+        feed_runs(s, a.runs, t);
     __syncwarp();
 }
 
 PTX void run_fetcher(const site &s, uint32_t lane)
 {
     ring r = {0, 0};
-    run_ring runs = {0};
+    attention_fetcher a = {};
 
     for (uint32_t i = 0; i < s.worker->queue_count; i++) {
         const gpu_queue q = s.worker->queues[i];
@@ -74,7 +75,7 @@ PTX void run_fetcher(const site &s, uint32_t lane)
 
             if (index >= q.length)
                 break;
-            fetch_task(s, s.program->tasks + q.tasks + index, r, runs, lane);
+            fetch_task(s, s.program->tasks + q.tasks + index, r, a, lane);
         }
     }
     await_barrier_warp(s, barrier_at(s, BARRIER_TASK_EMPTY + r.slot), r.phase ^ 1);

@@ -1,5 +1,5 @@
-/* OP_GATHER_ROWS.  Rows in steps of 16 bytes go through slots as a copy's do: the loader's lanes find out where 32
- * rows are and each loads its own; others the consumers move, a warp a row. */
+/* OP_GATHER_ROWS.  Rows in steps of 16 bytes go through slots as a copy's do: the loader's lanes
+ * find out where 32 rows are and each loads its own; others the consumers move, a warp a row. */
 #ifndef BACKENDS_CUDA_GATHER_CUH
 #define BACKENDS_CUDA_GATHER_CUH
 

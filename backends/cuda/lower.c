@@ -52,8 +52,8 @@ static enum status lower_gemm(struct lowering *l)
 
     if (t->m > GPU_TILE_M || sums > GPU_TILE_N)
         return lower_refuse(
-            l, "a tile of %" PRIu64 " x %" PRIu64 ", this backend's are at most %d x %d", t->m, sums,
-            GPU_TILE_M, GPU_TILE_N);
+            l, "a tile of %" PRIu64 " x %" PRIu64 ", this backend's are at most %d x %d", t->m,
+            sums, GPU_TILE_M, GPU_TILE_N);
     l->word.epilogue = t->epilogue;
     l->out->activated += t->epilogue != EPILOGUE_NONE;
     TRY(lower_place(l, &t->a, t->a.rank, 0, &a));
@@ -127,8 +127,8 @@ static bool without_gaps(const struct task *t)
     return all && t->m * t->n < UINT32_MAX / 4;
 }
 
-/* Rows without gaps are one long row, if all of them are there.  A copy to nobody but itself is nothing; one to more targets
- * than the loader remembers goes the plain way. */
+/* Rows without gaps are one long row, if all of them are there.  A copy to nobody but itself is
+ * nothing; one to more targets than the loader remembers goes the plain way. */
 static void settle_copy(struct lowering *l)
 {
     if (l->word.kind == GPU_COPY && l->word.select == SELECT_ALL && without_gaps(l->task)) {
@@ -210,8 +210,8 @@ bool lowered_attends(const struct lowered *l)
 
 static enum status check_mixture(struct lowered *out)
 {
-    static const enum gpu_kind dynamic[] = {GPU_ROUTE,   GPU_GATHER,        GPU_GATHER_PLAIN,
-                                            GPU_COMBINE, GPU_COMBINE_PLAIN};
+    static const enum gpu_kind dynamic[] = {GPU_ROUTE, GPU_GATHER, GPU_GATHER_PLAIN, GPU_COMBINE,
+                                            GPU_COMBINE_PLAIN};
     uint64_t count = out->activated;
 
     for (uint32_t i = 0; i < sizeof dynamic / sizeof *dynamic; i++)
@@ -219,8 +219,8 @@ static enum status check_mixture(struct lowered *out)
     if (!lowered_attends(out) || count == 0)
         return ST_OK;
     snprintf(out->why, sizeof out->why,
-             "cuda: a program with attention and with routes, rows by index or SwiGLU; this backend's kernels "
-             "have one or the other");
+             "cuda: a program with attention and with routes, rows by index or SwiGLU; this "
+             "backend's kernels have one or the other");
     return ST_INPUT;
 }
 
@@ -250,7 +250,7 @@ enum status lower_program(const struct program *p, const struct placement *ranks
 
 void lowered_free(struct lowered *l)
 {
-    struct gpu_table *tables[] = {&l->tasks, &l->links, &l->segments, &l->views,
+    struct gpu_table *tables[] = {&l->tasks, &l->links, &l->segments,  &l->views,
                                   &l->maps,  &l->walks, &l->view_next, &l->routes};
 
     for (uint32_t i = 0; i < sizeof tables / sizeof *tables; i++)

@@ -37,8 +37,8 @@ static bool loads_by_map(const struct lowering *l, const struct gpu_matrix *a,
     return blocks > 0;
 }
 
-/* A whole tile goes out unless the matrix itself ends where the task's part does; of an attention as
- * many columns as it has.  How many rows of a dynamic task there are turns out on the device. */
+/* A whole tile goes out unless the matrix itself ends where the task's part does; of an attention
+ * as many columns as it has.  How many rows of a dynamic task there are turns out on the device. */
 static bool tile_fits(struct lowering *l, const struct operand *o, uint32_t owner)
 {
     const struct task *t = l->task;
@@ -86,7 +86,8 @@ static bool in_vectors(const struct lowering *l, const struct operand *o, uint64
 {
     const struct buffer *b = &l->out->program->buffers[o->buffer];
     uint64_t bytes = dtype_bytes(b->dtype);
-    bool one_row = l->task->m == 1 && l->task->select.mode == SELECT_ALL && !op_indexes(l->task->op);
+    bool one_row =
+        l->task->m == 1 && l->task->select.mode == SELECT_ALL && !op_indexes(l->task->op);
 
     return b->dtype == l->out->program->buffers[l->task->out[0].buffer].dtype &&
            (o->offset + extra) * bytes % 16 == 0 && (o->ld * bytes % 16 == 0 || one_row) &&
@@ -142,7 +143,8 @@ enum gpu_kind lower_move_kind(const struct lowering *l)
     if (l->task->op == OP_GATHER_ROWS)
         return vectors ? GPU_GATHER : GPU_GATHER_PLAIN;
     if (l->task->op == OP_COMBINE_ROWS)
-        return vectors && is_bf16(l) && l->task->combine.terms <= GPU_COMBINE_TERMS ? GPU_COMBINE
-                                                                                    : GPU_COMBINE_PLAIN;
+        return vectors && is_bf16(l) && l->task->combine.terms <= GPU_COMBINE_TERMS
+                   ? GPU_COMBINE
+                   : GPU_COMBINE_PLAIN;
     return vectors && is_bf16(l) ? GPU_REDUCE : GPU_REDUCE_PLAIN;
 }

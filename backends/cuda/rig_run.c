@@ -9,8 +9,8 @@ static enum status launch(struct rig *r, struct device *d)
 {
     d->program.epoch = r->epoch;
     TRY_CUDA(r, cudaSetDevice(d->index));
-    TRY_CUDA(r, gpu_interpreter_launch(&d->program, lowered_attends(&r->lowered),
-                                       d->worker_count, d->stream));
+    TRY_CUDA(r, gpu_interpreter_launch(&d->program, lowered_attends(&r->lowered), d->worker_count,
+                                       d->stream));
     return ST_OK;
 }
 

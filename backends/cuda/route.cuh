@@ -1,180 +1,11 @@
-/* OP_ROUTE by the consumers: count, scan, place (core/route.h), as backends/ops/route.c does one by one.
- *
- * Each warp has a run of tokens.  It takes 32 at a time, a lane a token, each with a mask of the experts that the
- * token chose; transposed, each lane has an expert with a mask of tokens, so that places follow from counting
- * bits, in order. */
+/* OP_ROUTE by the consumers: count, scan, place (core/route.h), as backends/ops/route.c does one by
+ * one. */
 #ifndef BACKENDS_CUDA_ROUTE_CUH
 #define BACKENDS_CUDA_ROUTE_CUH
 
-#include "backends/cuda/plain.cuh"
-#include "core/route.h"
+#include "backends/cuda/route_walk.cuh"
 
-/* A receiving route follows the own rank, or, where it says what goes back, its whole node: experts, rows and
- * entries are first numbered through all that it follows. */
-struct router {
-    const gpu_route &route;
-    const int32_t *table;
-    uint32_t warp, lane;
-    uint32_t first_rank, ranks;     /* that are followed */
-    uint32_t first_expert, experts; /* theirs */
-    uint32_t *counts;               /* [warp][expert]: how many, then how many before the warp's */
-    uint32_t *begin, *entry;        /* [expert and one more]: first row, first entry */
-    uint32_t *kept_ends;            /* [rank]: pairs from this one on are dropped: token * top_k + choice */
-    uint32_t *ready;                /* [entry] */
-    uint32_t *stands;               /* [entry]: its first row among the stacked results */
-    uint32_t *place;                /* [token] */
-    uint32_t *value;                /* [slot]: of the own rank's, see slot_of() */
-    bool drops;                     /* some pairs; kept_ends says which */
-};
-
-#define NOTHING_DROPPED UINT32_MAX
-
-PTX uint32_t part_first(uint32_t total, uint32_t parts, uint32_t i)
-{
-    return total / parts * i + (uint32_t)((uint64_t)(total % parts) * i / parts);
-}
-
-PTX uint32_t *control_words(const site &s, uint32_t view)
-{
-    return (uint32_t *)view_address(s, s.program->views[view], 0, 0);
-}
-
-PTX void consumers_meet(void)
-{
-    asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory");
-}
-
-PTX router router_of(const site &s, const gpu_route &g, uint32_t thread)
-{
-    uint32_t all = g.nodes * g.gpus, first_rank = g.returns ? g.rank / g.gpus * g.gpus : g.rank;
-    uint32_t ranks = g.returns ? g.gpus : 1, first = part_first(g.experts, all, first_rank);
-    uint32_t experts = part_first(g.experts, all, first_rank + ranks) - first;
-    uint32_t *words = (uint32_t *)g.scratch;
-    router x = {g, (const int32_t *)control_words(s, g.table), thread / 32, thread % 32, first_rank, ranks, first,
-                experts};
-
-    x.counts = words;
-    x.begin = x.counts + GPU_ROUTE_WARPS * experts;
-    x.entry = x.begin + experts + 1;
-    x.kept_ends = x.entry + experts + 1;
-    x.ready = x.kept_ends + ranks;
-    x.stands = x.ready + ranks * g.list_rows;
-    x.place = x.stands + ranks * g.list_rows;
-    x.value = x.place + g.tokens;
-    return x;
-}
-
-/* ---- choices ---- */
-
-/* Choices j .. j + 3 of a token; -1 where there are no more. */
-PTX int4 choices_at(const router &x, uint32_t token, uint32_t j)
-{
-    const int32_t *row = x.table + (uint64_t)token * x.route.top_k;
-
-    if (x.route.top_k % 4 == 0)
-        return *(const int4 *)(row + j);
-    return {row[j], j + 1 < x.route.top_k ? row[j + 1] : -1, j + 2 < x.route.top_k ? row[j + 2] : -1,
-            j + 3 < x.route.top_k ? row[j + 3] : -1};
-}
-
-/* By number from `first` on, modulo 32. */
-PTX uint32_t bit_of(int32_t expert, uint32_t first, uint32_t count)
-{
-    uint32_t i = (uint32_t)expert - first;
-
-    return i < count ? 1u << i % 32 : 0;
-}
-
-#define ROUTE_BATCH 4 /* tokens of a lane at a time, so that as many loads are under way */
-#define NO_TOKEN UINT32_MAX
-
-struct batch {
-    uint32_t token[ROUTE_BATCH];
-    uint32_t mask[ROUTE_BATCH]; /* of experts it chose */
-};
-
-/* Which of experts [first, first + count) the batch's tokens chose, by pairs before kept_end. */
-PTX void find_masks(const router &x, batch &k, uint32_t first, uint32_t count, uint32_t kept_end)
-{
-#pragma unroll
-    for (int b = 0; b < ROUTE_BATCH; b++)
-        k.mask[b] = 0;
-    for (uint32_t j = 0; j < x.route.top_k; j += 4) {
-        int4 c[ROUTE_BATCH];
-
-#pragma unroll
-        for (int b = 0; b < ROUTE_BATCH; b++)
-            c[b] = k.token[b] == NO_TOKEN ? int4{-1, -1, -1, -1} : choices_at(x, k.token[b], j);
-#pragma unroll
-        for (int b = 0; b < ROUTE_BATCH; b++) {
-            uint32_t pair = k.token[b] * x.route.top_k + j;
-            uint32_t kept = pair < kept_end ? kept_end - pair : 0;
-
-            k.mask[b] |= kept > 0 ? bit_of(c[b].x, first, count) : 0;
-            k.mask[b] |= kept > 1 ? bit_of(c[b].y, first, count) : 0;
-            k.mask[b] |= kept > 2 ? bit_of(c[b].z, first, count) : 0;
-            k.mask[b] |= kept > 3 ? bit_of(c[b].w, first, count) : 0;
-        }
-    }
-}
-
-/* Bit j of lane i becomes bit i of lane j. */
-PTX uint32_t transpose(uint32_t mask, uint32_t lane)
-{
-    uint32_t low = 0x0000ffff;
-
-#pragma unroll
-    for (uint32_t step = 16; step > 0; step >>= 1, low ^= low << step) {
-        uint32_t other = __shfl_xor_sync(ALL_LANES, mask, step);
-
-        mask = lane & step ? (mask & ~low) | (other & ~low) >> step : (mask & low) | (other & low) << step;
-    }
-    return mask;
-}
-
-/* Of this lane and all before it. */
-PTX uint32_t sum_up(uint32_t value, uint32_t lane)
-{
-#pragma unroll
-    for (uint32_t step = 1; step < 32; step <<= 1) {
-        uint32_t before = __shfl_up_sync(ALL_LANES, value, step);
-
-        value += lane >= step ? before : 0;
-    }
-    return value;
-}
-
-/* ---- who goes to a node ---- */
-
-/* Calls take(i, goes, number) for the i-th token of a rank: whether it chose an expert of the node, and how many
- * before it did.  By one warp; returns how many do. */
-template <class Take>
-PTX uint32_t each_token(const router &x, uint32_t rank, uint32_t node, Take take)
-{
-    const gpu_route &g = x.route;
-    uint32_t ranks = g.nodes * g.gpus, begin = part_first(g.tokens, ranks, rank);
-    uint32_t size = part_first(g.tokens, ranks, rank + 1) - begin, count = 0;
-    uint32_t first = part_first(g.experts, ranks, node * g.gpus);
-    uint32_t experts = part_first(g.experts, ranks, (node + 1) * g.gpus) - first;
-
-    for (uint32_t base = 0; base < size; base += 32 * ROUTE_BATCH) {
-        batch k;
-
-#pragma unroll
-        for (int b = 0; b < ROUTE_BATCH; b++)
-            k.token[b] = base + b * 32 + x.lane < size ? begin + base + b * 32 + x.lane : NO_TOKEN;
-        find_masks(x, k, first, experts, NOTHING_DROPPED);
-#pragma unroll
-        for (int b = 0; b < ROUTE_BATCH; b++) {
-            uint32_t goers = __ballot_sync(ALL_LANES, k.mask[b] != 0);
-
-            if (k.token[b] != NO_TOKEN)
-                take(k.token[b] - begin, k.mask[b] != 0, count + __popc(goers & ((1u << x.lane) - 1)));
-            count += __popc(goers);
-        }
-    }
-    return count;
-}
+/* ---- what is sent, and what has come ---- */
 
 PTX void route_sends(const site &s, const router &x)
 {
@@ -212,88 +43,11 @@ PTX void place_arrivals(const site &s, const router &x)
         uint32_t count = part_first(g.tokens, ranks, rank + 1) - begin;
 
         if (rank / g.gpus != own)
-            count = each_token(x, rank, own, [&](uint32_t i, bool, uint32_t number) { place[i] = number; });
+            count = each_token(x, rank, own,
+                               [&](uint32_t i, bool, uint32_t number) { place[i] = number; });
         if (g.returns && rank % g.gpus == g.rank % g.gpus)
             control_words(s, g.counts)[rank / g.gpus] = count;
     }
-}
-
-/* ---- the walk: tokens in the order in which they can be here, dealt out to the warps in runs ---- */
-
-struct walk_run {
-    uint32_t first, end;
-};
-
-PTX uint32_t longest_shard(const gpu_route &g)
-{
-    return (g.tokens + g.nodes * g.gpus - 1) / (g.nodes * g.gpus);
-}
-
-PTX walk_run run_of(const router &x)
-{
-    uint32_t all = longest_shard(x.route) * x.route.nodes * x.route.gpus;
-    uint32_t each = (all + GPU_ROUTE_WARPS - 1) / GPU_ROUTE_WARPS, first = min(x.warp * each, all);
-
-    return {first, min(first + each, all)};
-}
-
-struct walker {
-    uint32_t token; /* or NO_TOKEN: that rank's shard is shorter */
-    uint32_t step;  /* when it can be here */
-    uint32_t gpu, node;
-};
-
-PTX walker walker_at(const gpu_route &g, uint32_t at)
-{
-    uint32_t shard = longest_shard(g), ranks = g.nodes * g.gpus;
-    uint32_t gpu = at % g.gpus, place = at / g.gpus % shard, back = at / g.gpus / shard;
-    uint32_t node = (g.rank / g.gpus + g.nodes - back) % g.nodes, from = node * g.gpus + gpu;
-    uint32_t token = part_first(g.tokens, ranks, from) + place;
-
-    return {token < part_first(g.tokens, ranks, from + 1) ? token : NO_TOKEN,
-            back == 0 ? 0 : back * shard + place, gpu, node};
-}
-
-/* Experts that are looked at together: those of one rank where pairs are dropped, at most 32. */
-struct expert_group {
-    uint32_t first, count; /* of those that are followed */
-    uint32_t kept_end;
-};
-
-/* Of the followed experts, where a rank's begin; `rank` may be the one behind the last. */
-PTX uint32_t first_expert_of(const router &x, uint32_t rank)
-{
-    return part_first(x.route.experts, x.route.nodes * x.route.gpus, x.first_rank + rank) - x.first_expert;
-}
-
-/* The rank, of those that are followed. */
-PTX uint32_t rank_of_expert(const router &x, uint32_t expert)
-{
-    uint32_t rank = 0;
-
-    while (first_expert_of(x, rank + 1) <= expert)
-        rank++;
-    return rank;
-}
-
-PTX expert_group group_at(const router &x, uint32_t first)
-{
-    uint32_t rank = rank_of_expert(x, first);
-
-    if (!x.drops)
-        return {first, min(x.experts - first, 32), NOTHING_DROPPED};
-    return {first, min(first_expert_of(x, rank + 1) - first, 32), x.kept_ends[rank]};
-}
-
-PTX void walk_batch(const router &x, const walk_run &run, uint32_t at, const expert_group &e, batch &k)
-{
-#pragma unroll
-    for (int b = 0; b < ROUTE_BATCH; b++) {
-        uint32_t mine = at + b * 32 + x.lane;
-
-        k.token[b] = mine < run.end ? walker_at(x.route, mine).token : NO_TOKEN;
-    }
-    find_masks(x, k, x.first_expert + e.first, e.count, e.kept_end);
 }
 
 /* ---- count, scan ---- */
@@ -320,7 +74,8 @@ PTX void count_rows(const router &x)
     }
 }
 
-/* Makes counts[warp][expert] the rows of the expert before the warp's; returns how many it has in all. */
+/* Makes counts[warp][expert] the rows of the expert before the warp's; returns how many it has in
+ * all. */
 PTX uint32_t sum_warps(const router &x, uint32_t expert)
 {
     uint32_t sum = 0;
@@ -388,17 +143,20 @@ PTX uint32_t choice_of(const router &x, uint32_t token, const expert_range &e, u
     uint32_t j = 0;
 
     for (;; j++)
-        if ((uint32_t)x.table[(uint64_t)token * x.route.top_k + j] - e.first < e.count && number-- == 0)
+        if ((uint32_t)x.table[(uint64_t)token * x.route.top_k + j] - e.first < e.count &&
+            number-- == 0)
             return j;
 }
 
-/* The first pair, in the order of tokens and of choices, that a rank has no room for; by one warp. */
+/* The first pair, in the order of tokens and of choices, that a rank has no room for; by one warp.
+ */
 PTX uint32_t find_kept_end(const router &x, const expert_range &e)
 {
     uint32_t before = 0;
 
     for (uint32_t first = 0;; first += 32) {
-        uint32_t token = first + x.lane, own = pairs_of(x, token, e), sum = before + sum_up(own, x.lane);
+        uint32_t token = first + x.lane, own = pairs_of(x, token, e),
+                 sum = before + sum_up(own, x.lane);
         uint32_t over = __ballot_sync(ALL_LANES, sum > x.route.capacity), end = 0;
 
         before = __shfl_sync(ALL_LANES, sum, 31);
@@ -426,7 +184,8 @@ PTX void find_drops(const router &x, uint32_t rank)
     if (x.lane == 0)
         x.kept_ends[rank] = end;
     if (x.lane == 0 && end != NOTHING_DROPPED && x.first_rank + rank == x.route.rank)
-        atomicAdd((unsigned long long *)x.route.dropped, (unsigned long long)(rows - x.route.capacity));
+        atomicAdd((unsigned long long *)x.route.dropped,
+                  (unsigned long long)(rows - x.route.capacity));
 }
 
 PTX void drop_rows(router &x)
@@ -477,7 +236,8 @@ PTX uint32_t slot_of(const router &x, uint32_t entry, uint32_t k)
 PTX expert_rows rows_of_expert(const router &x, uint32_t expert)
 {
     uint32_t own = x.route.rank - x.first_rank;
-    bool is_own = expert - first_expert_of(x, own) < first_expert_of(x, own + 1) - first_expert_of(x, own);
+    bool is_own =
+        expert - first_expert_of(x, own) < first_expert_of(x, own + 1) - first_expert_of(x, own);
 
     return {x.first_expert + expert, x.entry[expert], x.begin[expert + 1] - x.begin[expert],
             x.counts[x.warp * x.experts + expert],
@@ -497,15 +257,18 @@ PTX void note_pair(const site &s, const router &x, uint32_t at, uint32_t expert,
     control_words(s, x.route.back)[held_row(x, w) * x.route.top_k + j] = slot;
 }
 
-/* 32 tokens of the walk from `at` on; lanes are experts, tokens stand behind the bits of their masks. */
-PTX void place_tokens(const site &s, const router &x, uint32_t at, uint32_t end, uint32_t mask, expert_rows &e)
+/* 32 tokens of the walk from `at` on; lanes are experts, tokens stand behind the bits of their
+ * masks. */
+PTX void place_tokens(const site &s, const router &x, uint32_t at, uint32_t end, uint32_t mask,
+                      expert_rows &e)
 {
     walker w = walker_at(x.route, min(at + x.lane, end - 1));
     uint32_t row = stacked_row(x, w), tile = x.route.tile_rows;
 
     while (__any_sync(ALL_LANES, mask != 0)) {
         uint32_t from = mask ? __ffs(mask) - 1 : 0;
-        uint32_t value = __shfl_sync(ALL_LANES, row, from), step = __shfl_sync(ALL_LANES, w.step, from);
+        uint32_t value = __shfl_sync(ALL_LANES, row, from),
+                 step = __shfl_sync(ALL_LANES, w.step, from);
         uint32_t slot = slot_of(x, e.entry, e.next);
 
         if (mask == 0)
@@ -573,9 +336,11 @@ struct listed {
 };
 
 /* The own entry, the `number`th of the list; `slot`: its first one, of the own rank's. */
-PTX void write_entry(const site &s, const router &x, uint32_t number, const listed &e, uint32_t slot)
+PTX void write_entry(const site &s, const router &x, uint32_t number, const listed &e,
+                     uint32_t slot)
 {
-    uint32_t *list = control_words(s, x.route.list) + 3 * number, *index = control_words(s, x.route.index);
+    uint32_t *list = control_words(s, x.route.list) + 3 * number,
+             *index = control_words(s, x.route.index);
 
     if (number >= x.route.list_rows)
         __trap();
@@ -590,11 +355,13 @@ PTX void write_entry(const site &s, const router &x, uint32_t number, const list
 
 PTX void list_entry(const site &s, const router &x, uint32_t i)
 {
-    uint32_t tile = x.route.tile_rows, expert = expert_of_entry(x, i), rank = rank_of_expert(x, expert);
+    uint32_t tile = x.route.tile_rows, expert = expert_of_entry(x, i),
+             rank = rank_of_expert(x, expert);
     uint32_t first_expert = first_expert_of(x, rank), first = x.entry[first_expert];
     uint32_t number = entries_before(x, i, first, x.entry[first_expert_of(x, rank + 1)]);
     uint32_t row = x.begin[expert] + (i - x.entry[expert]) * tile;
-    listed e = {expert - first_expert, x.route.aligned ? number * tile : row - x.begin[first_expert],
+    listed e = {expert - first_expert,
+                x.route.aligned ? number * tile : row - x.begin[first_expert],
                 min(tile, x.begin[expert + 1] - row)};
 
     if (x.lane == 0)

@@ -1,5 +1,5 @@
-/* What the fetcher finds out in control buffers, once a task's entry waits are met: how much of it there is, and
- * what a gather's rows have to wait for. */
+/* What the fetcher finds out in control buffers, once a task's entry waits are met: how much of it
+ * there is, and what a gather's rows have to wait for. */
 #ifndef BACKENDS_CUDA_SELECT_CUH
 #define BACKENDS_CUDA_SELECT_CUH
 
@@ -72,7 +72,8 @@ PTX void select_rows(const site &s, gpu_task &t)
                control_value(at + 8, INT32_MAX));
 }
 
-/* Whether term i of the task, counted over all its rows, names a row; traps if it names one that is not. */
+/* Whether term i of the task, counted over all its rows, names a row; traps if it names one that is
+ * not. */
 PTX bool names_row(const site &s, const gpu_task &t, uint32_t i, uint32_t *value_out)
 {
     uint64_t address = index_address(s, t, i / t.b_col, i % t.b_col);

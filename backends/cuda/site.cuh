@@ -24,7 +24,7 @@
 #define KEY_BLOCKS_AT (COPY_TARGETS_AT + GPU_COPY_TARGETS_MAX * 16)
 #define VALUE_COUNTS_AT (KEY_BLOCKS_AT + PANELS * 8)
 #define FEEDS_AT (VALUE_COUNTS_AT + PANELS * 4)
-#define RUNS_AT (FEEDS_AT + GPU_PREFETCH_MAX * 32)
+#define RUNS_AT (FEEDS_AT + GPU_PREFETCH_MAX * FEED_BYTES)
 #define ENDED_AT (RUNS_AT + KEY_RUNS * 16) /* not 0: a role has seen the abort word and left */
 #define SHARED_BYTES (ENDED_AT + 16)
 
@@ -39,6 +39,7 @@ static_assert(COPY_SLOTS * COPY_SLOT_BYTES == STAGES * STAGE_BYTES, "slots are t
 #define PANEL_BYTES (GPU_KEYS * 64 * 2) /* 64 columns of a block of keys */
 #define VALUES_AT (PANELS * PANEL_BYTES)
 #define QUERIES_BOX 2 /* of staging: the first with queries */
+#define FEED_BYTES 96
 #define KEY_RUNS 4    /* that the fetcher may be ahead of the loader */
 static_assert(2 * PANELS * PANEL_BYTES <= STAGES * STAGE_BYTES, "rings lie in the stages");
 
@@ -233,12 +234,21 @@ PTX bool is_attention(const gpu_task &t)
 
 /* ---- from the fetcher to the loader ---- */
 
-/* Of the attention in a slot of the ring: tensor maps, and where the queries stand. */
-struct attention_feed {
-    const void *queries, *keys, *values;
-    uint32_t row, col;
+/* A matrix where it stands in this epoch. */
+struct feed_matrix {
+    uint64_t address;
+    uint32_t ld, is_wide;
 };
-static_assert(sizeof(attention_feed) == 32, "feeds fit");
+
+/* Of the attention in a slot of the ring. */
+struct attention_feed {
+    const void *keys, *values, *queries; /* tensor maps */
+    uint32_t row, col;                   /* of the queries */
+    feed_matrix lse, before, result;     /* the first two only where something is handed on */
+    uint32_t leaves;                     /* log-sum-exps are to be written */
+    uint32_t queries_loaded;             /* the fetcher could do that itself */
+};
+static_assert(sizeof(attention_feed) <= FEED_BYTES, "feeds fit");
 
 PTX attention_feed &feed_at(const site &s, uint32_t slot)
 {

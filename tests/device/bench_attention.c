@@ -84,6 +84,7 @@ static void write_noise(const struct contestant *x)
 static void prepare(struct contestant *x, const struct kernel *kernel)
 {
     option_defaults(cuda_backend.options, &x->options);
+    x->options.prefetch = GPU_PREFETCH_MAX;
     x->job = (struct job){.program = &x->program,
                           .world = x->program.world,
                           .kernel = kernel,
@@ -254,8 +255,8 @@ static void bench_ring(uint64_t seq)
     snprintf(text, sizeof text, "1x4 64x%llux128", (unsigned long long)seq);
     all[0] = enter("attention alone", bound);
     all[1] = enter_ring("ring, head", "comm_sms=8 order=head", FORM_FUSED, problem);
-    all[2] = enter_ring("ring, head 16", "comm_sms=16 order=head", FORM_FUSED, problem);
-    all[3] = enter_ring("ring, split 2", "comm_sms=8 order=owner split=2", FORM_FUSED, problem);
+    all[2] = enter_ring("ring, head 12", "comm_sms=12 order=head", FORM_FUSED, problem);
+    all[3] = enter_ring("ring, split 4", "comm_sms=8 order=owner split=4", FORM_FUSED, problem);
     all[4] = enter_ring("unfused", "comm_sms=8", FORM_UNFUSED, problem);
     hold("ring", text, 4.0 * 64 * (double)(seq * seq) * 128, all, 5);
 }

@@ -107,7 +107,8 @@ struct contestant *contest_enter_kernel(struct contest *c, const char *name, con
 }
 
 struct contestant *contest_enter_cublas(struct contest *c, const char *name, struct cublas *blas,
-                                        struct problem problem, uint64_t groups, const uint64_t *rows)
+                                        struct problem problem, uint64_t groups,
+                                        const uint64_t *rows)
 {
     struct contestant *x = contest_enter(c, name, problem);
     struct gpu_input in = {.ld = problem.k, .cols = problem.k, .seed = 7, .spread = 1};
@@ -172,7 +173,8 @@ static bool run_cublas(struct contestant *x, cudaStream_t stream)
     if (x->rows)
         return loop_cublas(x, stream);
     if (x->groups > 1)
-        return cublas_multiply_batched(x->blas, stream, x->groups, p->m, p->n, p->k, x->a, x->b, x->c);
+        return cublas_multiply_batched(x->blas, stream, x->groups, p->m, p->n, p->k, x->a, x->b,
+                                       x->c);
     return cublas_multiply(x->blas, stream, p->m, p->n, p->k, x->a, x->b, x->c);
 }
 
@@ -249,8 +251,9 @@ void contest_compare(struct contest *c, struct contestant *ours, struct contesta
     char *x = malloc(bytes), *y = malloc(bytes);
 
     assert(x && y);
-    must_cuda(cudaMemcpy(theirs->a, buffer_of(ours, BENCH_A), rows * p->k * 2, cudaMemcpyDeviceToDevice),
-              "A");
+    must_cuda(
+        cudaMemcpy(theirs->a, buffer_of(ours, BENCH_A), rows * p->k * 2, cudaMemcpyDeviceToDevice),
+        "A");
     must_cuda(cudaMemcpy(theirs->b, buffer_of(ours, BENCH_B), theirs->groups * p->n * p->k * 2,
                          cudaMemcpyDeviceToDevice),
               "B");
@@ -259,8 +262,7 @@ void contest_compare(struct contest *c, struct contestant *ours, struct contesta
     must_cuda(cudaMemcpy(x, buffer_of(ours, BENCH_C), bytes, cudaMemcpyDeviceToHost), "C");
     must_cuda(cudaMemcpy(y, theirs->c, bytes, cudaMemcpyDeviceToHost), "C");
     fprintf(stderr, "%s: %s: %s as %s has it, bit for bit\n", c->shape, ours->name,
-            memcmp(x, y, bytes) == 0 ? "the product is" : "THE PRODUCT IS NOT",
-            theirs->name);
+            memcmp(x, y, bytes) == 0 ? "the product is" : "THE PRODUCT IS NOT", theirs->name);
     free(x);
     free(y);
 }

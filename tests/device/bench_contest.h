@@ -1,8 +1,8 @@
 /* Contests: contestants take turns at the same work, and the median of all samples counts.
  *
- * The card is limited by its power: whoever runs after a pause is faster.  So each contestant gets a pause, warms
- * up, and is timed run by run with device events, in rotated order.  Inputs are dense noise.  Host launch cost is
- * excluded for all alike. */
+ * The card is limited by its power: whoever runs after a pause is faster.  So each contestant gets
+ * a pause, warms up, and is timed run by run with device events, in rotated order.  Inputs are
+ * dense noise.  Host launch cost is excluded for all alike. */
 #ifndef TESTS_DEVICE_BENCH_CONTEST_H
 #define TESTS_DEVICE_BENCH_CONTEST_H
 
@@ -27,7 +27,8 @@ struct contestant {
     struct cuda_options options;
     struct rig rig;
     struct cublas *blas; /* else the rig runs */
-    uint64_t groups;     /* cuBLAS: products of m, n, k each; rows of a in `rows`, or NULL: m each, in one call */
+    uint64_t groups; /* cuBLAS: products of m, n, k each; rows of a in `rows`, or NULL: m each, in
+                        one call */
     const uint64_t *rows;
     void *a, *b, *c;
     float ms[SAMPLES];
@@ -53,10 +54,11 @@ void contest_prepare(struct contestant *x, const struct kernel *kernel, const ch
 struct contestant *contest_enter_kernel(struct contest *c, const char *name, const struct kernel *k,
                                         const char *params, enum form form, struct world world,
                                         struct problem problem);
-/* `groups` products of problem.m, n, k on operands of its own; see struct contestant for `rows`, of which
- * problem.m is then the sum. */
+/* `groups` products of problem.m, n, k on operands of its own; see struct contestant for `rows`, of
+ * which problem.m is then the sum. */
 struct contestant *contest_enter_cublas(struct contest *c, const char *name, struct cublas *blas,
-                                        struct problem problem, uint64_t groups, const uint64_t *rows);
+                                        struct problem problem, uint64_t groups,
+                                        const uint64_t *rows);
 float contest_run_once(struct contest *c, struct contestant *x);
 float contest_median(const struct contestant *x);
 /* On the operands of ours, which stand in buffers BENCH_A, BENCH_B, BENCH_C: every bit? */

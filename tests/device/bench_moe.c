@@ -12,8 +12,8 @@ enum { TILE_M = 128, TILE_N = 256, GROUPS_MAX = 64 };
 
 /* ---- a grouped GEMM: a work list says which rows of A meet which group's rows of B ----
  *
- * problem.moe says what it is: `experts` groups of [inter, hidden], `tokens` rows each on average, and how many
- * each has in `top_k`: */
+ * problem.moe says what it is: `experts` groups of [inter, hidden], `tokens` rows each on average,
+ * and how many each has in `top_k`: */
 enum { EVEN, RAGGED, RAGGED_UP }; /* the last: as many, rounded up to whole tiles */
 
 #define BENCH_LIST 3 /* the buffer behind A, B and C */
@@ -66,7 +66,8 @@ static uint64_t columns_of(const struct moe_problem *p)
     return ceil_div(p->inter, TILE_N);
 }
 
-static void group_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t i, struct task *t)
+static void group_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t i,
+                       struct task *t)
 {
     const struct moe_problem *s = p->state;
     uint64_t col = i % columns_of(s) * TILE_N;
@@ -78,7 +79,8 @@ static void group_task(const struct program *p, uint32_t rank, uint32_t queue, u
     t->k = s->hidden;
     t->a = (struct operand){rank, BENCH_A, 0, t->k};
     t->b = (struct operand){rank, BENCH_B, col * t->k, t->k};
-    t->select = (struct selection){SELECT_ENTRY, BENCH_LIST, i / columns_of(s), 0, s->inter * s->hidden};
+    t->select =
+        (struct selection){SELECT_ENTRY, BENCH_LIST, i / columns_of(s), 0, s->inter * s->hidden};
     task_store_to(t, (struct operand){rank, BENCH_C, col, s->inter});
 }
 
@@ -97,13 +99,16 @@ static uint64_t no_total(const struct program *p, uint32_t rank, uint32_t flag)
     return 0;
 }
 
-static uint32_t group_io(const struct program *p, uint32_t rank, struct io_slice out[PROGRAM_IO_MAX])
+static uint32_t group_io(const struct program *p, uint32_t rank,
+                         struct io_slice out[PROGRAM_IO_MAX])
 {
     const struct moe_problem *s = p->state;
 
     (void)rank;
-    out[0] = (struct io_slice){IO_INPUT, BENCH_A, 0, rows_before(s, s->experts), s->hidden, TENSOR_A, 0, 0};
-    out[1] = (struct io_slice){IO_INPUT, BENCH_B, 0, s->experts * s->inter, s->hidden, TENSOR_B, 0, 0};
+    out[0] = (struct io_slice){IO_INPUT,  BENCH_A,  0, rows_before(s, s->experts),
+                               s->hidden, TENSOR_A, 0, 0};
+    out[1] =
+        (struct io_slice){IO_INPUT, BENCH_B, 0, s->experts * s->inter, s->hidden, TENSOR_B, 0, 0};
     out[2] = (struct io_slice){IO_INPUT, BENCH_LIST, 0, entry_count(s), 3, TENSOR_ROUTING, 0, 0};
     return 3;
 }
@@ -114,7 +119,8 @@ static void build_groups(struct program *p, struct moe_problem *s)
         .queue_length = group_length, .task = group_task, .flag_total = no_total, .io = group_io};
     uint64_t rows = rows_before(s, s->experts);
 
-    *p = (struct program){.kernel = "groups", .variant = "bench", .world = {1, 1}, .ops = &ops, .state = s};
+    *p = (struct program){
+        .kernel = "groups", .variant = "bench", .world = {1, 1}, .ops = &ops, .state = s};
     program_add_buffer(p, (struct buffer){"A", DTYPE_BF16, rows, s->hidden, 1});
     program_add_buffer(p, (struct buffer){"B", DTYPE_BF16, s->experts * s->inter, s->hidden, 1});
     program_add_buffer(p, (struct buffer){"C", DTYPE_BF16, rows, s->inter, 1});
@@ -129,7 +135,8 @@ static struct problem itself(const struct problem *problem, struct world world)
     return *problem;
 }
 
-static const struct kernel groups_kernel = {.name = "groups", .global = itself, .control = write_list};
+static const struct kernel groups_kernel = {
+    .name = "groups", .global = itself, .control = write_list};
 
 static struct contestant *enter_groups(struct contest *c, const char *name, struct problem problem,
                                        uint64_t rows_as)
@@ -145,7 +152,9 @@ static struct contestant *enter_groups(struct contest *c, const char *name, stru
 static struct problem groups_problem(uint64_t groups, uint64_t rows)
 {
     return (struct problem){
-        .m = rows, .n = 2048, .k = 7168,
+        .m = rows,
+        .n = 2048,
+        .k = 7168,
         .moe = {.tokens = rows, .hidden = 7168, .inter = 2048, .experts = groups}};
 }
 
@@ -185,7 +194,8 @@ static void contest_ragged(struct contest *c, struct cublas *blas, uint64_t rows
     for (uint64_t g = 0; g < 16; g++)
         counts[g] = rows_of(&p.moe, g);
     c->bench = "groups";
-    snprintf(c->shape, sizeof c->shape, "16 x ragged, %llu rows x2048x7168", (unsigned long long)all.m);
+    snprintf(c->shape, sizeof c->shape, "16 x ragged, %llu rows x2048x7168",
+             (unsigned long long)all.m);
     c->flop = flop_of(all.m, &p);
     looped = contest_enter_cublas(c, "cublas looped", blas, all, 16, counts);
     ours = enter_groups(c, "program", p, RAGGED);
@@ -204,7 +214,8 @@ void bench_groups_all(struct contest *c, struct cublas *blas)
         contest_ragged(c, blas, rows[i]);
 }
 
-/* ---- MoE dispatch + GEMM: four ranks on one GPU, a quarter of its SMs each; published sizes per rank ---- */
+/* ---- MoE dispatch + GEMM: four ranks on one GPU, a quarter of its SMs each; published sizes per
+ * rank ---- */
 
 /* One epoch of exact inputs, a sample of blocks compared; then noise again. */
 static void check_once(struct contest *c, struct contestant *x)
@@ -221,22 +232,28 @@ static void check_once(struct contest *c, struct contestant *x)
     must_cuda(cudaDeviceSynchronize(), x->name);
 }
 
-/* Fused, two ways: everybody gathers first and computes as entries are complete; or only the first entries, and a
- * crew gathers the others meanwhile. */
+/* Fused, two ways: everybody gathers first and computes as entries are complete; or only the first
+ * entries, and a crew gathers the others meanwhile. */
 static void contest_moe(struct contest *c, uint64_t tokens)
 {
     const struct kernel *k = &moe_dispatch_gemm_kernel;
     struct world world = {1, 4};
-    struct problem p = {.moe = {.tokens = 4 * tokens, .hidden = 7168, .inter = 2048, .experts = 64,
-                                .top_k = 8, .capacity = 1.25}};
+    struct problem p = {.moe = {.tokens = 4 * tokens,
+                                .hidden = 7168,
+                                .inter = 2048,
+                                .experts = 64,
+                                .top_k = 8,
+                                .capacity = 1.25}};
     struct problem groups = groups_problem(64, tokens * 4 * 8 / 64);
 
     c->bench = "moe_dispatch_gemm";
     snprintf(c->shape, sizeof c->shape, "1x4, %llu tokens a rank", (unsigned long long)tokens);
     c->flop = flop_of(tokens * 4 * 8, &groups);
     enter_groups(c, "grouped GEMM", groups, EVEN);
-    check_once(c, contest_enter_kernel(c, "fused", k, "comm_sms=16 lead=1000000 group=8", FORM_FUSED, world, p));
-    contest_enter_kernel(c, "fused, lead 16", k, "comm_sms=32 gather_rows=64 lead=16 group=8", FORM_FUSED, world, p);
+    check_once(c, contest_enter_kernel(c, "fused", k, "comm_sms=16 lead=1000000 group=8",
+                                       FORM_FUSED, world, p));
+    contest_enter_kernel(c, "fused, lead 16", k, "comm_sms=32 gather_rows=64 lead=16 group=8",
+                         FORM_FUSED, world, p);
     check_once(c, contest_enter_kernel(c, "unfused", k, "group=8", FORM_UNFUSED, world, p));
     contest_hold(c);
 }

@@ -13,8 +13,8 @@
 
 static const struct world worlds[] = {{1, 1}, {1, 2}, {1, 4}, {2, 2}, {2, 3}};
 
-/* Beside the small ones: rows that tensor maps can describe, experts with whole tiles and a rest, more choices
- * than one look takes, more experts on a rank than a warp has lanes. */
+/* Beside the small ones: rows that tensor maps can describe, experts with whole tiles and a rest,
+ * more choices than one look takes, more experts on a rank than a warp has lanes. */
 static const struct moe_problem larger[] = {
     {.tokens = 700, .hidden = 192, .inter = 320, .experts = 12, .top_k = 4, .routing = MOE_UNIFORM},
     {.tokens = 900, .hidden = 64, .inter = 256, .experts = 10, .top_k = 3, .routing = MOE_SKEWED},
@@ -32,7 +32,8 @@ static const char *const params[] = {
     "tile_m=8 tile_n=16 chunk=64B gather_rows=3 comm_sms=4 depth=3 join=false",
 };
 
-static const struct kernel *const moe_kernels[] = {&moe_dispatch_gemm_kernel, &moe_dispatch_ffn_combine_kernel};
+static const struct kernel *const moe_kernels[] = {&moe_dispatch_gemm_kernel,
+                                                   &moe_dispatch_ffn_combine_kernel};
 
 static const char *const runs[] = {"prefetch=4 timeout=2s", "prefetch=1 fifo=1 timeout=2s"};
 
@@ -41,8 +42,9 @@ struct outcome {
     struct problem problem;
 };
 
-static struct outcome *run(const struct kernel *k, const struct moe_problem *moe, struct world world,
-                           const char *text, enum form form, uint64_t seed, const char *options)
+static struct outcome *run(const struct kernel *k, const struct moe_problem *moe,
+                           struct world world, const char *text, enum form form, uint64_t seed,
+                           const char *options)
 {
     struct outcome *o = calloc(1, sizeof *o);
     void *values = calloc(1, k->params_size);
@@ -51,9 +53,9 @@ static struct outcome *run(const struct kernel *k, const struct moe_problem *moe
 
     o->problem.moe = *moe;
     harness_options(k->options, values, text);
-    ck_assert_msg(k->emit(&o->problem, world, harness_machine(), form, values, &program,
-                          &complaint) == ST_OK,
-                  "%s", complaint.text);
+    ck_assert_msg(
+        k->emit(&o->problem, world, harness_machine(), form, values, &program, &complaint) == ST_OK,
+        "%s", complaint.text);
     harness_run(&(struct trial){.backend = &cuda_backend,
                                 .kernel = k,
                                 .program = &program,
@@ -116,7 +118,8 @@ START_TEST(routings_are_exact)
 }
 END_TEST
 
-/* Room for half of the balanced load: what the host's route would drop, for results say which rows are there. */
+/* Room for half of the balanced load: what the host's route would drop, for results say which rows
+ * are there. */
 START_TEST(overflow_drops_what_it_says)
 {
     struct moe_problem moe = *problem_at(_i % PROBLEMS);
@@ -149,8 +152,9 @@ TCase *cuda_moe_tests(void)
     TCase *tc = tcase_create("moe");
     bool few = getenv("MKERNEL_TEST_FEW") != NULL;
 
-    tcase_add_loop_test(tc, routings_are_exact, 0,
-                        (few ? 140 : PROBLEMS * COUNT(worlds) * COUNT(params) * COUNT(moe_kernels) * 2) / stride());
+    tcase_add_loop_test(
+        tc, routings_are_exact, 0,
+        (few ? 140 : PROBLEMS * COUNT(worlds) * COUNT(params) * COUNT(moe_kernels) * 2) / stride());
     tcase_add_loop_test(tc, overflow_drops_what_it_says, 0, few ? 3 : PROBLEMS * COUNT(worlds));
     tcase_add_loop_test(tc, overflow_is_an_error_otherwise, 0, COUNT(moe_kernels));
     return tc;

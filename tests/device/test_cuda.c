@@ -12,6 +12,7 @@
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/gpu.h"
 #include "core/check.h"
+#include "cuda_attention.h"
 #include "cuda_moe.h"
 #include "harness.h"
 #include "kernels/kernels.h"
@@ -329,6 +330,7 @@ int main(void)
     suite_add_tcase(suite, inputs);
     suite_add_tcase(suite, right);
     suite_add_tcase(suite, exact);
+    suite_add_tcase(suite, cuda_attention_tests());
     suite_add_tcase(suite, cuda_moe_tests());
     suite_add_tcase(suite, failing);
     srunner_set_fork_status(runner, CK_NOFORK);
