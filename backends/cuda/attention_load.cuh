@@ -55,13 +55,19 @@ PTX void load_keys(const site &s, attention_loader &l, const void *map, uint32_t
     panels_advance(l.keys, panels);
 }
 
+PTX bool late_values_fit(const site &s, const attention_loader &l)
+{
+    return barrier_test(barrier_at(s, BARRIER_VALUES_EMPTY + panel_of(l.values)),
+                        panel_phase(l.values) ^ 1);
+}
+
 /* Before the loader waits for something that may take long, what can be loaded is. */
 PTX key_run take_run(const site &s, attention_loader &l)
 {
     uint32_t full = barrier_at(s, BARRIER_RUN_FULL + l.runs.number % KEY_RUNS);
     key_run run;
 
-    if (!barrier_test(full, run_phase(l.runs)))
+    if (!barrier_test(full, run_phase(l.runs)) || late_values_fit(s, l))
         load_late_values(s, l);
     await_barrier(s, full, run_phase(l.runs));
     run = run_at(s, l.runs);

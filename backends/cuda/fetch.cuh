@@ -59,6 +59,8 @@ PTX void fetch_task(const site &s, const gpu_task *from, ring &r, attention_fetc
     if (a.follows && lane == 0)
         feed_runs(s, a.runs, t);
     __syncwarp();
+    if (someone_left(s)) /* a lane of this warp, perhaps */
+        leave(s);
 }
 
 PTX void run_fetcher(const site &s, uint32_t lane)
