@@ -9,71 +9,22 @@
 #include <string.h>
 
 #include "core/bf16.h"
+#include "core/input_hash.h"
 
 /* ---- the generator ---- */
-
-/* One hash yields four elements of 16 bits each: 15 decide between zero and non-zero, one is the
- * sign. */
-#define LANES 4
-#define LANE_BITS 16
-#define LANE_ONE (1u << (LANE_BITS - 1))
-
-/* The finaliser of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
- * 2014). */
-static uint64_t mix(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-    x = (x ^ x >> 27) * 0x94d049bb133111eb;
-    return x ^ x >> 31;
-}
-
-static uint64_t row_key(uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t row)
-{
-    uint64_t key = mix(seed + 0x9e3779b97f4a7c15);
-
-    key = mix(key ^ epoch);
-    key = mix(key + tensor);
-    return mix(key ^ row);
-}
-
-static uint64_t integer_sqrt(uint64_t x)
-{
-    uint64_t root = 0;
-
-    for (uint64_t bit = 1ull << 31; bit > 0; bit >>= 1)
-        if ((root + bit) * (root + bit) <= x)
-            root += bit;
-    return root;
-}
-
-/* Density x LANE_ONE.  An element of C sums depth * density^2 non-zero products: 64 expected, with
- * a deviation below 8, so that 256 is never reached; reference_gemm() asserts it. */
-static uint64_t density(uint64_t depth)
-{
-    if (depth <= 64)
-        return LANE_ONE;
-    return max_u64(1, integer_sqrt(64ull * LANE_ONE * LANE_ONE / depth));
-}
-
-static int lane_value(uint64_t hash, uint64_t lane, uint64_t threshold)
-{
-    uint64_t bits = hash >> lane * LANE_BITS & ((1u << LANE_BITS) - 1);
-
-    return bits >> 1 < threshold ? 1 - 2 * (int)(bits & 1) : 0;
-}
 
 void tensor_row(uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t depth, uint64_t row,
                 uint64_t col, uint64_t count, int8_t *out)
 {
-    uint64_t key = row_key(seed, epoch, tensor, row);
-    uint64_t threshold = density(depth);
+    uint64_t key = input_row_key(input_tensor_key(seed, epoch, tensor), row);
+    uint32_t threshold = input_threshold(depth);
 
     for (uint64_t i = 0; i < count;) {
-        uint64_t lane = (col + i) % LANES;
-        uint64_t hash = mix(key + (col + i) / LANES * 0x9e3779b97f4a7c15);
+        uint32_t lane = (uint32_t)((col + i) % INPUT_LANES);
+        uint64_t hash = input_hash(key, (col + i) / INPUT_LANES);
 
-        for (; lane < LANES && i < count; lane++)
-            out[i++] = (int8_t)lane_value(hash, lane, threshold);
+        for (; lane < INPUT_LANES && i < count; lane++)
+            out[i++] = (int8_t)input_value(input_lane(hash, lane), threshold);
     }
 }
 
@@ -188,10 +139,11 @@ static void write_run(const struct job *job, const struct problem *global, uint6
         store_values(b->dtype, base, first, values, count);
         return;
     }
-    assert(b->dtype == DTYPE_BF16);
     bounded->input(global, job->seed, epoch, io->tensor, io->tensor_row + row, io->tensor_col + col,
                    count, reals);
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; b->dtype == DTYPE_F32 && i < count; i++)
+        ((float *)base)[first + i] = reals[i];
+    for (uint64_t i = 0; b->dtype == DTYPE_BF16 && i < count; i++)
         ((uint16_t *)base)[first + i] = bf16_from_f32(reals[i]);
 }
 
@@ -250,7 +202,7 @@ static bool same_key(const struct block_key *a, const struct block_key *b)
 /* Returns the block's slot, locked. */
 static struct slot *slot_lock(const struct block_key *key)
 {
-    struct slot *s = &slots[mix(mix(key->row) ^ key->col) % SLOT_COUNT];
+    struct slot *s = &slots[input_mix(input_mix(key->row) ^ key->col) % SLOT_COUNT];
     uint64_t size = key->rows * key->cols;
 
     pthread_mutex_lock(&s->lock);
@@ -276,9 +228,9 @@ static bool exact_bytes(const struct io_slice *io, uint64_t depth, uint64_t *out
 
     if (__builtin_mul_overflow(io->rows, io->cols * sizeof(int16_t), &values) ||
         __builtin_mul_overflow(io->cols, depth, &b) ||
-        __builtin_mul_overflow(b / LANE_ONE, density(depth) * 10, &nonzeros))
+        __builtin_mul_overflow(b / INPUT_LANE_ONE, input_threshold(depth) * 10, &nonzeros))
         return false;
-    return !__builtin_add_overflow(values, nonzeros + b % LANE_ONE * 10, out) &&
+    return !__builtin_add_overflow(values, nonzeros + b % INPUT_LANE_ONE * 10, out) &&
            !__builtin_add_overflow(*out, (depth + io->cols) * 16, out);
 }
 

@@ -15,8 +15,12 @@
 #include "core/backend.h"
 #include "core/program.h"
 
-/* Global tensors: of GEMMs; of attention (core/attention.h); of routing (core/route.h). */
-enum { TENSOR_A, TENSOR_B, TENSOR_C, TENSOR_Q, TENSOR_KV, TENSOR_O, TENSOR_ROUTING };
+/* Global tensors: of GEMMs; of attention (core/attention.h); of routing (core/route.h); of experts: weights of a
+ * token's choices, gate and up projections, down projections. */
+enum {
+    TENSOR_A, TENSOR_B, TENSOR_C, TENSOR_Q, TENSOR_KV, TENSOR_O, TENSOR_ROUTING,
+    TENSOR_WEIGHTS, TENSOR_GATE_UP, TENSOR_DOWN,
+};
 
 /* Element (row, col) of tensor A[m, k] or B[n, k]: -1, 0 or 1.  `depth` is the global reduction
  * length (k of kernel->global()), from which the density follows. */

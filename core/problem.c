@@ -204,7 +204,7 @@ const struct problem_family problem_attention = {
 static const struct option moe_keys[] = {
     MOE_KEY(tokens, EXTENT, .help = "tokens of an epoch, over all ranks"),
     MOE_KEY(hidden, EXTENT, .help = "elements of a token"),
-    MOE_KEY(inter, EXTENT, .help = "columns of an expert's GEMM"),
+    MOE_KEY(inter, EXTENT, .help = "columns of an expert's first GEMM, or of its gate and of its up projection"),
     MOE_KEY(experts, .type = OPTION_COUNT, .min = 1, .max = 65536,
             .help = "experts, over all ranks"),
     MOE_KEY(top_k, .type = OPTION_COUNT, .initial = "8", .min = 1, .max = 64,
@@ -260,6 +260,43 @@ static double moe_routed_bytes(const struct problem *p)
 {
     return OPERAND_BYTES * (double)(p->moe.tokens * p->moe.top_k) * (double)p->moe.hidden;
 }
+
+/* Gate, up and down: three matrices of [inter, hidden]. */
+#define FFN_MATRICES 3
+
+static struct problem ffn_rank_gemm(const struct problem *p, struct world w)
+{
+    struct problem gemm = moe_rank_gemm(p, w);
+
+    gemm.n *= FFN_MATRICES;
+    return gemm;
+}
+
+static double ffn_flops(const struct problem *p, struct world w)
+{
+    return FFN_MATRICES * moe_flops(p, w);
+}
+
+static bool ffn_fits(const struct problem *p, struct world w, char *why, size_t why_bytes)
+{
+    struct problem tripled = *p;
+
+    tripled.moe.inter *= FFN_MATRICES;
+    return moe_fits(&tripled, w, why, why_bytes);
+}
+
+const struct problem_family problem_moe_ffn = {
+    .name = "moe_ffn",
+    .work = "the GEMMs",
+    .library = "NCCL + cuBLAS",
+    .keys = moe_keys,
+    .check = moe_check,
+    .fits = ffn_fits,
+    .rank_gemm = ffn_rank_gemm,
+    .flops_formula = "6 * tokens * top_k * hidden * inter / ranks",
+    .flops = ffn_flops,
+    .reduced_bytes = moe_routed_bytes,
+};
 
 const struct problem_family problem_moe = {
     .name = "moe",

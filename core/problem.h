@@ -31,7 +31,8 @@ enum moe_routing {
 
 enum moe_overflow { MOE_OVERFLOW_ERROR, MOE_OVERFLOW_DROP };
 
-/* A mixture of experts: each token goes to `top_k` of `experts` GEMMs X[., hidden] x W_e[inter, hidden]^T. */
+/* A mixture of experts: each token goes to `top_k` of `experts`, which are a GEMM X[., hidden] x W_e[inter, hidden]^T
+ * each, or a feed-forward layer with gate and up projections of that shape and one back. */
 struct moe_problem {
     uint64_t tokens; /* over all ranks, dealt out evenly; so are the experts */
     uint64_t hidden, inter, experts, top_k;
@@ -78,7 +79,7 @@ struct problem_family {
     double    (*reduced_bytes)(const struct problem *p);
 };
 
-extern const struct problem_family problem_gemm, problem_attention, problem_moe;
+extern const struct problem_family problem_gemm, problem_attention, problem_moe, problem_moe_ffn;
 
 uint32_t problem_key_count(const struct problem_family *f);
 bool     problem_equal(const struct problem_family *f, const struct problem *a, const struct problem *b);

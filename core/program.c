@@ -147,7 +147,16 @@ struct extent step_extent_a(const struct task *t, const struct segment *s)
 
 struct extent step_extent_b(const struct task *t, const struct segment *s)
 {
-    return t->op == OP_ATTENTION ? (struct extent){s->k, t->n} : (struct extent){t->n, s->k};
+    if (t->op == OP_ATTENTION)
+        return (struct extent){s->k, t->n};
+    return (struct extent){t->epilogue == EPILOGUE_SWIGLU ? 2 * t->n : t->n, s->k};
+}
+
+uint64_t program_index_terms(const struct task *t)
+{
+    if (t->op == OP_GATHER_ROWS)
+        return 1;
+    return t->op == OP_COMBINE_ROWS ? t->combine.terms : 0;
 }
 
 struct wait program_indexed_wait(const struct task *t, uint64_t value)
@@ -172,13 +181,13 @@ void program_select(struct task *t, uint64_t group, uint64_t first, uint64_t row
         t->indexed.count = 0;
         return;
     }
+    if (t->op == OP_GEMM)
+        t->b.offset += group * t->select.b_step;
     if (t->select.mode != SELECT_ENTRY)
         return;
     t->index.offset += down * t->index.ld;
-    if (t->op == OP_GEMM) {
+    if (t->op == OP_GEMM)
         t->a.offset += down * t->a.ld;
-        t->b.offset += group * t->select.b_step;
-    }
     for (uint32_t i = 0; i < t->out_count; i++)
         t->out[i].offset += down * t->out[i].ld;
 }
@@ -301,7 +310,7 @@ const char *op_name(enum op op)
     static const char *const names[] = {
         [OP_NOP] = "nop", [OP_GEMM] = "gemm", [OP_COPY] = "copy", [OP_REDUCE] = "reduce", [OP_PUT] = "put",
         [OP_ATTENTION] = "attention",
-        [OP_GATHER_ROWS] = "gather_rows", [OP_ROUTE] = "route",
+        [OP_GATHER_ROWS] = "gather_rows", [OP_ROUTE] = "route", [OP_COMBINE_ROWS] = "combine_rows",
     };
 
     return names[op];

@@ -29,6 +29,8 @@
  * contents in every backend and mode, timing without data included. */
 enum dtype { DTYPE_BF16, DTYPE_F32, DTYPE_I32 };
 
+#define NO_BUFFER UINT32_MAX
+
 /* A matrix in every rank's window.  With depth d, epoch e uses copy e mod d. */
 struct buffer {
     const char *name;
@@ -98,6 +100,9 @@ enum select_mode {
     SELECT_ENTRY, /* `buffer` [., 3] is a work list: row `entry` is {group, first, rows}.  The task takes
                      rows [skip, skip + m) of it, as far as they exist: a GEMM's `a`, the `index` and every
                      target move down by first + skip rows, a GEMM's `b` by group * b_step elements */
+    SELECT_GROUP, /* The same rows of the same kind of list, where the task's operands stand: of them a GEMM's
+                     `b` alone moves, by group * b_step elements.  For lists whose entries have a place each,
+                     route->aligned */
 };
 
 /* The control buffer is the own rank's.  Nothing selected: only waits and signals are left. */
@@ -107,8 +112,11 @@ struct selection {
     uint64_t         entry, skip, b_step;
 };
 
-/* Before OP_GATHER_ROWS reads the row that index value v names, flag `first` + v / `rows_per_flag` must have
- * its total. */
+/* An index value that names no row: what OP_COMBINE_ROWS leaves out of a sum. */
+#define INDEX_DROPPED (-1)
+
+/* Before a task reads the row that index value v names, flag `first` + v / `rows_per_flag` must have its
+ * total. */
 struct indexed_wait {
     uint32_t first, count; /* count 0: no such wait */
     uint64_t rows_per_flag;
@@ -126,12 +134,22 @@ enum op {
     OP_GATHER_ROWS, /* out[i, n] = a[index[i], n] for m rows; index values are below k.  a.rank RANK_NODE: the
                        node's copies of the buffer stacked, row v is row v % rows of GPU v / rows */
     OP_ROUTE,       /* from a routing table to counts, index lists and work lists: core/route.h */
+    OP_COMBINE_ROWS, /* out[i, n] = sum over j of weight[i, j] * a[index[i, j], n] for m rows; f32 products and
+                        sums from 0 on in order of j, one rounding at the store; `a` and the index values as in
+                        GATHER_ROWS, but INDEX_DROPPED names no row: that term is neither read nor waited for,
+                        and a sum without any term is 0.  A backend may fuse a product with its sum */
 };
 
 /* Whether the op has a main loop: segment tables, late waits, and addends that are read late. */
 static inline bool op_walks(enum op op)
 {
     return op == OP_GEMM || op == OP_ATTENTION;
+}
+
+/* Whether the op reads rows that an index list names: indexed waits. */
+static inline bool op_indexes(enum op op)
+{
+    return op == OP_GATHER_ROWS || op == OP_COMBINE_ROWS;
 }
 
 #define TASK_TARGETS_MAX 2
@@ -158,6 +176,29 @@ struct attention {
     struct operand lse;      /* f32 [m, 1]: logarithm of the sum of exp(score) over the keys so far */
 };
 
+/* What a GEMM makes of its sums, in f32, before the one rounding at the store.
+ *
+ * EPILOGUE_SWIGLU: out[i, j] = g / (1 + exp(-g)) * u, where g and u are two sums of row i: `b` has 2 n rows, in
+ * groups of 2 * SWIGLU_GROUP that give SWIGLU_GROUP columns of the result, first the gate rows of these columns,
+ * then their up rows:
+ *
+ *   column j:  gate row 2 g + c,  up row 2 g + w + c,  where c = j % SWIGLU_GROUP, g = j - c,
+ *              w = min(SWIGLU_GROUP, n - g)
+ *
+ * Only the last group of a task can be narrower (w < SWIGLU_GROUP); a task's columns begin at a multiple of
+ * SWIGLU_GROUP.  So a tile of 128 x 256 sums gives 128 x 128 results, and one that holds eight columns of a row in
+ * a row of registers (as wgmma does) finds gate and up in the same thread.  No addends. */
+enum epilogue { EPILOGUE_NONE, EPILOGUE_SWIGLU };
+
+#define SWIGLU_GROUP 8
+
+/* The rest of a COMBINE_ROWS task. */
+struct combine {
+    uint64_t       terms;    /* columns of the index list: rows that a sum has at most */
+    bool           weighted; /* false: every weight is 1 */
+    struct operand weight;   /* f32 [m, terms] of the own rank */
+};
+
 /* One tile's worth of work.
  *
  * OP_PUT: n may be 0 (a bare signal).  signals[] holds exactly one signal to the target's rank, which
@@ -180,10 +221,13 @@ struct task {
     uint64_t       addend_stride; /* elements between the starts of two addends */
     uint32_t       addend_count;
     struct attention attention;   /* ATTENTION only */
+    enum epilogue    epilogue;    /* GEMM only */
+    struct combine   combine;     /* COMBINE_ROWS only */
 
     struct selection    select;
-    struct operand      index;   /* GATHER_ROWS: [m, 1] of a control buffer of the own rank */
-    struct indexed_wait indexed; /* GATHER_ROWS: the own rank's flags */
+    struct operand      index;   /* of a control buffer of the own rank; GATHER_ROWS: [m, 1], COMBINE_ROWS:
+                                    [m, terms] */
+    struct indexed_wait indexed; /* the same ops: the own rank's flags */
     const struct route *route;   /* ROUTE; lives as long as the program */
 
     struct wait    waits[TASK_WAITS_MAX];
@@ -223,8 +267,8 @@ struct io_slice {
 /* Per rank.  Generators refuse problems that would need more. */
 #define PROGRAM_FLAGS_MAX (1u << 30)
 
-#define PROGRAM_BUFFERS_MAX     12
-#define PROGRAM_FLAG_GROUPS_MAX 12
+#define PROGRAM_BUFFERS_MAX     24
+#define PROGRAM_FLAG_GROUPS_MAX 20
 #define PROGRAM_QUEUES_MAX      10
 #define PROGRAM_CREWS_MAX       6
 #define PROGRAM_IO_MAX          8
@@ -295,12 +339,15 @@ uint32_t program_step_count(const struct task *t);
 void     program_step(const struct program *p, uint32_t rank, const struct task *t, uint32_t step,
                       struct segment *out, struct operand *a_out, struct operand *b_out);
 
-/* Extents of a step's operands: GEMM a[m, k], b[n, k]; ATTENTION a[k, n], b[k, n]. */
+/* Extents of a step's operands: GEMM a[m, k], b[n, k] or, with SwiGLU, b[2 n, k]; ATTENTION a[k, n], b[k, n]. */
 struct extent {
     uint64_t rows, cols;
 };
 struct extent step_extent_a(const struct task *t, const struct segment *s);
 struct extent step_extent_b(const struct task *t, const struct segment *s);
+
+/* Values of the index list for each row; 0 where the op has none. */
+uint64_t program_index_terms(const struct task *t);
 
 /* The wait that guards what index value `value` names; count 0: none. */
 struct wait program_indexed_wait(const struct task *t, uint64_t value);

@@ -164,7 +164,9 @@ static void add_gemm(struct text *x, const struct program *p, uint32_t rank, con
     add(x, " ");
     add_operand(x, p, rank, &a, t->m, k);
     add(x, " x ");
-    add_operand(x, p, rank, &b, t->n, k);
+    add_operand(x, p, rank, &b, step_extent_b(t, &(struct segment){.k = k}).rows, k);
+    if (t->epilogue == EPILOGUE_SWIGLU)
+        add(x, " gate and up");
     add_steps(x, p, rank, t);
 }
 
@@ -195,12 +197,16 @@ static void add_attention(struct text *x, const struct program *p, uint32_t rank
 }
 
 /* "held[0..24, 0..63] by send_index[0..7, 0]": any of these rows, as the list says. */
-static void add_gather(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
+static void add_indexed(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
 {
     add(x, " ");
     add_operand(x, p, rank, &t->a, t->a.rank == RANK_NODE ? p->buffers[t->a.buffer].rows : t->k, t->n);
     add(x, " by ");
-    add_operand(x, p, rank, &t->index, t->m, 1);
+    add_operand(x, p, rank, &t->index, t->m, program_index_terms(t));
+    if (t->op == OP_COMBINE_ROWS && t->combine.weighted) {
+        add(x, " weighted by ");
+        add_operand(x, p, rank, &t->combine.weight, t->m, t->combine.terms);
+    }
     if (t->indexed.count == 0)
         return;
     add(x, "  (each row waits for its flag of ");
@@ -217,15 +223,20 @@ static void add_route(struct text *x, const struct program *p, uint32_t rank, co
         p->buffers[r->kind == ROUTE_SEND ? r->counts : r->list].name);
     add_operand(x, p, rank, &table, rows, r->top_k);
     add(x, r->kind == ROUTE_SEND ? ", what to send" : ", what comes");
+    if (r->back != NO_BUFFER)
+        add(x, ", and back by %s", p->buffers[r->back].name);
 }
 
 /* "as many rows as counts[1] from its row 8 on", "moved to entry list[3]" */
 static void add_selection(struct text *x, const struct program *p, const struct selection *s)
 {
+    static const char *const words[] = {
+        [SELECT_COUNT] = "as many rows as", [SELECT_ENTRY] = "moved to entry", [SELECT_GROUP] = "for entry",
+    };
+
     if (s->mode == SELECT_ALL)
         return;
-    add(x, "  %s %s[%" PRIu64 "]", s->mode == SELECT_COUNT ? "as many rows as" : "moved to entry",
-        p->buffers[s->buffer].name, s->entry);
+    add(x, "  %s %s[%" PRIu64 "]", words[s->mode], p->buffers[s->buffer].name, s->entry);
     if (s->skip > 0)
         add(x, " from its row %" PRIu64 " on", s->skip);
 }
@@ -247,8 +258,8 @@ static void add_work(struct text *x, const struct program *p, uint32_t rank, con
         add_attention(x, p, rank, t);
         return;
     }
-    if (t->op == OP_GATHER_ROWS) {
-        add_gather(x, p, rank, t);
+    if (op_indexes(t->op)) {
+        add_indexed(x, p, rank, t);
     } else if (t->op == OP_GEMM) {
         add_gemm(x, p, rank, t);
     } else if (t->op != OP_REDUCE) {

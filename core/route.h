@@ -7,13 +7,20 @@
  * were sent; the own node's slot holds the own shard.
  *
  *   ROUTE_SEND     reads the own shard's rows of the table.  Per other node: how many of the own tokens go
- *                  there (those with an expert on it, each once), and which.
+ *                  there (those with an expert on it, each once), and which.  With `back` also, for each own
+ *                  token and each node, in which row of that node's slot a sum for the token comes back:
+ *                  INDEX_DROPPED where it has no expert; from the own node, the token's place in the shard.
  *   ROUTE_RECEIVE  reads all of the table.  The (token, expert) pairs of the own experts, grouped by
  *                  expert, and within an expert in the order in which tokens can be there: by the distance of
  *                  their node, counted backwards from the own one, then by place in the shard, then by GPU.
  *                  An index value names the token's row among the node's stacked copies of the held buffer.
  *                  The work list cuts each expert's rows into entries of at most `tile_rows`, sorted so that
- *                  what can be there first stands first.
+ *                  what can be there first stands first.  `aligned`: the rows of entry e, and their index values,
+ *                  stand from row e * tile_rows on; else experts stand behind each other without gaps.
+ *                  With `back` (which needs `aligned`) also, for each row held from the own rail or the own shard
+ *                  and each choice of its token, where the row of that pair stands among the node's stacked copies
+ *                  of a buffer of route_rows_max() rows: INDEX_DROPPED where its expert is on another node, or the
+ *                  pair was dropped; and `counts`: how many rows each slot holds.
  *
  * Pairs of a rank beyond `capacity` rows, counted in order of tokens and then of choices, are dropped. */
 #ifndef CORE_ROUTE_H
@@ -32,18 +39,29 @@ struct route {
     uint64_t        tokens, experts, top_k;
     uint64_t        slot_rows, capacity, tile_rows;
     bool            drop; /* false: a dropped pair fails the run */
+    bool            aligned; /* RECEIVE */
 
     /* Control buffers of the own rank. */
     uint32_t table;  /* [tokens, top_k] */
-    uint32_t counts; /* SEND: [nodes, 1]: tokens that go to each node, 0 for the own one */
-    uint32_t index;  /* SEND: [nodes * slot_rows, 1]: place in the own shard; RECEIVE: [capacity, 1] */
+    uint32_t counts; /* [nodes, 1]; SEND: tokens that go to each node, 0 for the own one; RECEIVE: written with
+                        `back` alone */
+    uint32_t index;  /* SEND: [nodes * slot_rows, 1]: place in the own shard; RECEIVE: [route_rows_max(), 1] */
     uint32_t list;   /* RECEIVE: [route_entries_max(), 3] */
+    uint32_t back;   /* SEND: [slot_rows, nodes]; RECEIVE: [nodes * slot_rows, top_k]; or NO_BUFFER */
 };
 
 /* Entries of a work list: full tiles and, for each expert, one that is not. */
 static inline uint64_t route_entries_max(uint64_t capacity, uint64_t tile_rows, uint64_t experts)
 {
     return capacity / tile_rows + experts;
+}
+
+/* Rows that its entries can take up, `experts` of them on the rank that has most. */
+static inline uint64_t route_rows_max(const struct route *r)
+{
+    uint64_t experts = ceil_div(r->experts, world_ranks(r->world));
+
+    return r->aligned ? route_entries_max(r->capacity, r->tile_rows, experts) * r->tile_rows : r->capacity;
 }
 
 static inline uint64_t route_expert_begin(const struct route *r, uint32_t rank)

@@ -158,13 +158,15 @@ static void emit_whole(const struct verifier *v, uint32_t buffer, uint32_t windo
 
 /* Rows that an index list names, which may be any: of one rank, or of the stacked copies of the node.  What an
  * indexed wait guards is read behind the guard of just those rows. */
-static void each_gathered(const struct verifier *v, uint32_t rank, const struct task *t,
+static void each_indexed(const struct verifier *v, uint32_t rank, const struct task *t,
                           verify_access_fn *fn, void *arg)
 {
     uint64_t stack_rows = t->a.rank == RANK_NODE ? v->p->buffers[t->a.buffer].rows : t->k;
     uint64_t step = t->indexed.count ? t->indexed.rows_per_flag : stack_rows;
 
     emit_whole(v, t->index.buffer, rank, false, fn, arg);
+    if (t->op == OP_COMBINE_ROWS && t->combine.weighted)
+        emit_access(v, &t->combine.weight, t->m, t->combine.terms, rank, VERIFY_ENTRY, false, fn, arg);
     for (uint64_t row = 0, rows; row < t->k; row += rows) {
         uint32_t first, gpu = (uint32_t)(row / stack_rows);
         struct operand o = t->a;
@@ -187,13 +189,20 @@ static void each_routed(const struct verifier *v, uint32_t rank, const struct ro
     emit_access(v, &table, rows, r->top_k, rank, VERIFY_ENTRY, false, fn, arg);
     emit_whole(v, r->index, rank, true, fn, arg);
     emit_whole(v, r->kind == ROUTE_SEND ? r->counts : r->list, rank, true, fn, arg);
+    if (r->back != NO_BUFFER)
+        emit_whole(v, r->back, rank, true, fn, arg);
+    if (r->back != NO_BUFFER && r->kind == ROUTE_RECEIVE)
+        emit_whole(v, r->counts, rank, true, fn, arg);
 }
 
-/* A GEMM's operands where a work list moves them; its b may be any group's. */
+/* A GEMM's operands where a work list selects them; its b may be any group's. */
 static void each_selected(const struct verifier *v, uint32_t rank, const struct task *t,
                           verify_access_fn *fn, void *arg)
 {
-    emit_selected(v, t, &t->a, t->k, t->a.rank, VERIFY_ENTRY, false, fn, arg);
+    if (t->select.mode == SELECT_ENTRY)
+        emit_selected(v, t, &t->a, t->k, t->a.rank, VERIFY_ENTRY, false, fn, arg);
+    else
+        emit_access(v, &t->a, t->m, t->k, t->a.rank, VERIFY_ENTRY, false, fn, arg);
     emit_whole(v, t->b.buffer, rank, false, fn, arg);
 }
 
@@ -209,11 +218,11 @@ static void each_read(const struct verifier *v, uint32_t rank, const struct task
         emit_access(v, &at->lse, t->m, 1, at->lse.rank, VERIFY_RESULT, false, fn, arg);
     if (t->select.mode != SELECT_ALL)
         emit_whole(v, t->select.buffer, rank, false, fn, arg);
-    if (t->op == OP_GATHER_ROWS)
-        each_gathered(v, rank, t, fn, arg);
+    if (op_indexes(t->op))
+        each_indexed(v, rank, t, fn, arg);
     if (t->op == OP_ROUTE)
         each_routed(v, rank, t->route, fn, arg);
-    if (t->op == OP_GEMM && t->select.mode == SELECT_ENTRY) {
+    if (t->op == OP_GEMM && (t->select.mode == SELECT_ENTRY || t->select.mode == SELECT_GROUP)) {
         each_selected(v, rank, t, fn, arg);
         return;
     }
@@ -242,7 +251,7 @@ static void each_read(const struct verifier *v, uint32_t rank, const struct task
 void verify_each_access(const struct verifier *v, uint32_t rank, const struct task *t,
                         verify_access_fn *fn, void *arg)
 {
-    uint32_t until = op_walks(t->op) || t->op == OP_GATHER_ROWS ? VERIFY_RESULT : VERIFY_ENTRY;
+    uint32_t until = op_walks(t->op) || op_indexes(t->op) ? VERIFY_RESULT : VERIFY_ENTRY;
 
     each_read(v, rank, t, fn, arg);
     if (t->op == OP_ATTENTION && t->attention.leaves)

@@ -132,17 +132,19 @@ static void check_selection(struct verifier *v, struct task_place at, const stru
         return;
     }
     b = &v->p->buffers[s->buffer];
-    if (!buffer_is_control(b) || s->entry >= b->rows || b->cols != (s->mode == SELECT_ENTRY ? 3 : 1))
+    if (!buffer_is_control(b) || s->entry >= b->rows || b->cols != (s->mode == SELECT_COUNT ? 1 : 3))
         fail_task(v, "bounds", at, "a selection that is no row of a control buffer");
     if (s->skip + t->m > VERIFY_ENTRY_ROWS)
         fail_task(v, "bounds", at, "a selection of too many rows");
     if (s->mode == SELECT_ENTRY && !starts_at_top(v, t))
         fail_task(v, "bounds", at, "an operand that a work list moves stands below its buffer's first row");
-    if (s->mode == SELECT_ENTRY && t->op != OP_GEMM && t->op != OP_GATHER_ROWS)
+    if (s->mode != SELECT_COUNT && t->op != OP_GEMM && t->op != OP_GATHER_ROWS)
         fail_task(v, "bounds", at, "only gemm and gather_rows take their rows from a work list");
+    if (s->mode == SELECT_GROUP && t->op == OP_GEMM && t->b.offset >= s->b_step)
+        fail_task(v, "bounds", at, "the group's operand stands below its buffer's first group");
 }
 
-static void check_gather(struct verifier *v, struct task_place at, const struct task *t)
+static void check_indexed(struct verifier *v, struct task_place at, const struct task *t)
 {
     bool     node = t->a.rank == RANK_NODE, listed = t->select.mode == SELECT_ENTRY;
     uint64_t stack = node ? v->p->world.gpus_per_node : 1;
@@ -151,15 +153,36 @@ static void check_gather(struct verifier *v, struct task_place at, const struct 
     if (node)
         first.rank = at.rank;
     check_source(v, at, &first, t->k / stack, t->n);
-    check_source(v, at, &t->index, listed ? 1 : t->m, 1);
+    check_source(v, at, &t->index, listed ? 1 : t->m, program_index_terms(t));
+    if (t->op == OP_COMBINE_ROWS && t->combine.weighted) {
+        check_source(v, at, &t->combine.weight, t->m, t->combine.terms);
+        if (t->combine.weight.rank != at.rank)
+            fail_task(v, "bounds", at, "weights of another rank");
+    }
     if (t->index.buffer >= v->p->buffer_count || !buffer_is_control(&v->p->buffers[t->index.buffer]) ||
         t->index.rank != at.rank)
         fail_task(v, "bounds", at, "an index list that is no control buffer of the own rank");
     if (node && (t->a.offset != 0 || t->k != stack * v->p->buffers[t->a.buffer].rows))
-        fail_task(v, "bounds", at, "a gather from the node is one from its whole stacked buffers");
+        fail_task(v, "bounds", at, "what is read by index from the node is its whole stacked buffers");
+    if (t->out_count != 1)
+        fail_task(v, "bounds", at, "what is read by index has one target");
     if (t->indexed.count &&
         (t->indexed.rows_per_flag == 0 || (t->k - 1) / t->indexed.rows_per_flag >= t->indexed.count))
         fail_task(v, "flags", at, "an indexed wait with fewer flags than rows need");
+}
+
+/* Whether there is room for what a route says of what goes back. */
+static bool back_fits(const struct verifier *v, const struct route *r)
+{
+    const struct buffer *back = &v->p->buffers[r->back], *counts = &v->p->buffers[r->counts];
+    uint64_t held = r->world.nodes * r->slot_rows;
+
+    if (!buffer_is_control(back))
+        return false;
+    if (r->kind == ROUTE_SEND)
+        return back->rows >= r->slot_rows && back->cols == r->world.nodes;
+    return r->aligned && back->rows == held && back->cols == r->top_k && buffer_is_control(counts) &&
+           counts->rows >= r->world.nodes;
 }
 
 static void check_route(struct verifier *v, struct task_place at, const struct task *t)
@@ -171,25 +194,28 @@ static void check_route(struct verifier *v, struct task_place at, const struct t
 
     if (!buffer_is_control(&b[r->table]) || b[r->table].rows != r->tokens ||
         b[r->table].cols != r->top_k || !buffer_is_control(&b[r->index]) ||
-        b[r->index].rows < (send ? held : r->capacity) ||
+        b[r->index].rows < (send ? held : route_rows_max(r)) ||
         (send ? !buffer_is_control(&b[r->counts]) || b[r->counts].rows < r->world.nodes
               : !buffer_is_control(&b[r->list]) ||
                     b[r->list].rows < route_entries_max(r->capacity, r->tile_rows,
-                                                        route_expert_count(r, at.rank))))
+                                                        route_expert_count(r, at.rank))) ||
+        (r->back != NO_BUFFER && !back_fits(v, r)))
         fail_task(v, "bounds", at, "a route whose control buffers have not its table's shape or no room");
 }
 
 static void check_sources(struct verifier *v, struct task_place at, const struct task *t)
 {
-    if (t->op == OP_GATHER_ROWS)
-        check_gather(v, at, t);
+    if (op_indexes(t->op))
+        check_indexed(v, at, t);
     if (t->op == OP_ROUTE)
         check_route(v, at, t);
     if (t->op == OP_GEMM && t->select.mode == SELECT_ENTRY) {
         check_source(v, at, &t->a, 1, t->k);
-        check_source(v, at, &t->b, t->n, t->k);
+        check_source(v, at, &t->b, step_extent_b(t, &(struct segment){.k = t->k}).rows, t->k);
         return;
     }
+    if (t->epilogue != EPILOGUE_NONE && (t->op != OP_GEMM || t->addend_count > 0))
+        fail_task(v, "bounds", at, "an epilogue is a gemm's, and one without addends");
     if (t->op == OP_COPY || t->op == OP_PUT)
         check_source(v, at, &t->a, t->m, t->n);
     if (t->op == OP_ATTENTION)

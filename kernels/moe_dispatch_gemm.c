@@ -1,31 +1,15 @@
 /* MoE dispatch + GEMM.  Each token goes to `top_k` experts; rank r holds experts [r * E/W, (r+1) * E/W) and
  * computes C_e[rows, inter] = X[rows, hidden] x W_e[inter, hidden]^T for the tokens that chose expert e.
  * Rank r starts with its tokens [r * T/W, (r+1) * T/W) and with their rows of the routing table, no more: who
- * goes where is found out here, anew each epoch.
+ * goes where is found out here, anew each epoch (moe_dispatch.h, which has the queues that bring the rows).
  *
- *   control   ranks tell each other their rows of the table (rails by put, nodes by copy); two routes
- *             (core/route.h) turn it into lists: what to send, what comes and where it stands
- *   pack      per other node: gathers the own tokens that go there, each once, chunk by chunk
- *   send      puts chunks to the own rail; each raises landed[node, chunk].  A chunk holds as many rows as
- *             there are: traffic between nodes is what the routing asks for, and no more
- *   relay     says to the node what has landed: ready[gpu, node, chunk]
- *   gather    per part of a work-list entry: pulls its rows from wherever in the node they are, waiting row
- *             by row for the chunk a row is in
- *   compute   a tile per entry and column block, once the entry's rows are here
+ *   compute   a tile per entry of the work list and column block, once the entry's rows are here; `group` entries
+ *             together, column by column
+ *   lead      the first entries' gathers, which the computing workers help with before they compute
  *
- * Entries stand in the order in which their rows can be there, so experts start on the node's own tokens.  The
- * unfused form is the same program in which compute starts behind a barrier.
- *
- * Peers pull from `held`; each pull counts in `pulled`, and the epoch's last task waits for all of them and for
- * all puts.  Work lists and counts say how much there is; queues are as long as the capacity allows, and what
- * is empty only signals.
- *
- * There are no credits.  A rank ends an epoch only when it has heard from its whole rail (`told`) and its whole
- * node (`pulled`), so they have begun that epoch and are done with the one before; what others write here has two
- * copies or more, and is written again two epochs later at the earliest. */
+ * The unfused form is the same program in which compute starts behind a barrier. */
 #include "kernels/kernels.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "core/check.h"
@@ -33,52 +17,108 @@
 #include "kernels/moe_reference.h"
 #include "kernels/moe_routing.h"
 
-struct moe_params {
-    uint64_t comm_sms, send_sms;
-    uint64_t chunk_bytes, gather_rows;
-    uint64_t tile_m, tile_n;
-    uint64_t depth;
-    bool     join;
+struct gemm_params {
+    struct moe_params moe;
+    uint64_t          group, lead;
 };
 
 static const struct option moe_options[] = {
-    {"comm_sms", OPTION_COUNT, offsetof(struct moe_params, comm_sms), "16", 1, 1024, NULL,
-     "workers that route, pack and gather rows"},
-    {"send_sms", OPTION_COUNT, offsetof(struct moe_params, send_sms), "1", 1, 64, NULL,
-     "workers that issue puts to other nodes (none with one node)"},
-    {"chunk", OPTION_SIZE, offsetof(struct moe_params, chunk_bytes), "512KiB", 1, 1ull << 32, NULL,
-     "bytes of tokens per put, rounded to whole rows"},
-    {"gather_rows", OPTION_COUNT, offsetof(struct moe_params, gather_rows), "32", 1, 1024, NULL,
-     "rows that one task gathers, at most those of a tile"},
-    {"tile_m", OPTION_COUNT, offsetof(struct moe_params, tile_m), "128", 8, 1024, NULL,
-     "rows of an output tile, and of a work-list entry"},
-    {"tile_n", OPTION_COUNT, offsetof(struct moe_params, tile_n), "256", 8, 1024, NULL,
-     "columns of an output tile"},
-    {"depth", OPTION_COUNT, offsetof(struct moe_params, depth), "2", 2, 8, NULL,
-     "copies of what other ranks write, used in turn by epochs"},
-    {"join", OPTION_BOOL, offsetof(struct moe_params, join), "true", 0, 0, NULL,
+    MOE_OPTIONS,
+    {"tile_n", OPTION_COUNT, MOE_AT(tile_n), "256", 8, 1024, NULL, "columns of an output tile"},
+    {"group", OPTION_COUNT, offsetof(struct gemm_params, group), "1", 1, 65536, NULL,
+     "entries that are computed together, column by column, so that they share weights in the cache"},
+    {"lead", OPTION_COUNT, offsetof(struct gemm_params, lead), "0", 0, 1u << 30, NULL,
+     "entries whose rows everybody gathers before computing, so that nobody waits for the first ones"},
+    {"join", OPTION_BOOL, MOE_AT(join), "true", 0, 0, NULL,
      "gathering workers compute when they have nothing left to gather"},
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL},
 };
 
+struct moe_gemm {
+    struct moe_dispatch dispatch;
+    uint64_t tile_n, columns, group;
+    bool     barrier; /* unfused */
+    uint32_t weights, result, go;
+    uint32_t compute_queue;
+};
+
+/* ---- compute ---- */
+
+static void barrier_task(const struct moe_gemm *g, uint32_t rank, struct task *t)
+{
+    t->op = OP_NOP;
+    task_wait(t, g->dispatch.gathered, (uint32_t)g->dispatch.entries, FLAG_TOTAL);
+    task_signal(t, rank, g->go, 1);
+}
+
+static void tile_task(const struct moe_gemm *g, uint32_t rank, uint64_t i, struct task *t)
+{
+    const struct moe_dispatch *d = &g->dispatch;
+    const struct moe_problem *p = &d->problem;
+    uint64_t first = i / (g->group * g->columns) * g->group, rest = i - first * g->columns;
+    uint64_t height = min_u64(g->group, d->entries - first);
+    uint64_t entry = first + rest % height, col = rest / height * g->tile_n;
+
+    t->op = OP_GEMM;
+    t->m = d->tile_m;
+    t->n = min_u64(g->tile_n, p->inter - col);
+    t->k = p->hidden;
+    t->a = moe_rows(rank, d->rows, 0, p->hidden);
+    t->b = moe_rows(rank, g->weights, col, p->hidden);
+    t->select = (struct selection){SELECT_ENTRY, d->list, entry, 0, p->inter * p->hidden};
+    task_store_to(t, (struct operand){rank, g->result, col, p->inter});
+    if (g->barrier)
+        task_wait(t, g->go, 1, FLAG_TOTAL);
+    else
+        task_wait(t, d->gathered + (uint32_t)entry, 1, FLAG_TOTAL);
+}
+
 /* ---- the program ---- */
+
+static uint64_t moe_queue_length(const struct program *p, uint32_t rank, uint32_t queue)
+{
+    const struct moe_gemm *g = p->state;
+    uint64_t length;
+
+    (void)rank;
+    if (moe_dispatch_length(&g->dispatch, queue, &length))
+        return length;
+    return g->barrier + g->dispatch.entries * g->columns;
+}
+
+static void moe_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *t)
+{
+    const struct moe_gemm *g = p->state;
+
+    if (moe_dispatch_task(&g->dispatch, rank, queue, index, t))
+        return;
+    if (index < g->barrier)
+        barrier_task(g, rank, t);
+    else
+        tile_task(g, rank, index - g->barrier, t);
+}
+
+static uint64_t moe_flag_total(const struct program *p, uint32_t rank, uint32_t flag)
+{
+    const struct moe_gemm *g = p->state;
+    uint64_t total;
+
+    return moe_dispatch_total(&g->dispatch, rank, flag, &total) ? total : 1;
+}
 
 static uint32_t moe_io(const struct program *p, uint32_t rank, struct io_slice out[PROGRAM_IO_MAX])
 {
-    const struct moe_dispatch *g = p->state;
-    const struct moe_problem *s = &g->problem;
-    uint32_t ranks = world_ranks(g->world);
-    uint64_t first = part_begin(s->tokens, ranks, rank), tokens = part_size(s->tokens, ranks, rank);
-    uint64_t expert = route_expert_begin(&g->receive, rank);
+    const struct moe_gemm *g = p->state;
+    const struct moe_dispatch *d = &g->dispatch;
+    const struct moe_problem *s = &d->problem;
+    uint64_t expert = route_expert_begin(&d->receive, rank);
+    uint32_t count = moe_dispatch_inputs(d, rank, out);
 
-    out[0] = (struct io_slice){IO_INPUT, g->table, first, tokens, s->top_k, TENSOR_ROUTING, first, 0};
-    out[1] = (struct io_slice){IO_INPUT, g->held, world_node(g->world, rank) * g->slot_rows, tokens,
-                               s->hidden, TENSOR_A, first, 0};
-    out[2] = (struct io_slice){IO_INPUT, g->weights, 0, route_expert_count(&g->receive, rank) * s->inter,
-                               s->hidden, TENSOR_B, expert * s->inter, 0};
-    out[3] = (struct io_slice){IO_OUTPUT, g->result, 0, g->capacity, s->inter,
-                               TENSOR_C, rank * g->capacity, 0};
-    return 4;
+    out[count++] = (struct io_slice){IO_INPUT, g->weights, 0, route_expert_count(&d->receive, rank) * s->inter,
+                                     s->hidden, TENSOR_B, expert * s->inter, 0};
+    out[count++] = (struct io_slice){IO_OUTPUT, g->result, 0, d->capacity, s->inter,
+                                     TENSOR_C, rank * d->capacity, 0};
+    return count;
 }
 
 static void moe_fini(struct program *p)
@@ -87,143 +127,56 @@ static void moe_fini(struct program *p)
 }
 
 static const struct program_ops moe_program_ops = {
-    .queue_length = moe_dispatch_queue_length,
-    .task = moe_dispatch_task,
-    .flag_total = moe_dispatch_flag_total,
+    .queue_length = moe_queue_length,
+    .task = moe_task,
+    .flag_total = moe_flag_total,
     .io = moe_io,
     .fini = moe_fini,
 };
 
-static void plan_sizes(struct moe_dispatch *g, const struct moe_params *params)
+static void add_compute(struct moe_gemm *g, struct program *p)
 {
-    const struct moe_problem *p = &g->problem;
-    uint32_t ranks = world_ranks(g->world);
+    const struct moe_problem *s = &g->dispatch.problem;
+    uint64_t experts = ceil_div(s->experts, world_ranks(p->world));
 
-    g->depth = (uint32_t)params->depth;
-    g->shard = ceil_div(p->tokens, ranks);
-    g->chunk_rows = min_u64(g->shard, max_u64(1, params->chunk_bytes / (p->hidden * 2)));
-    g->chunks = ceil_div(g->shard, g->chunk_rows);
-    g->slot_rows = g->chunks * g->chunk_rows;
-    g->capacity = moe_capacity_rows(p, g->world);
-    g->tile_m = params->tile_m;
-    g->tile_n = params->tile_n;
-    g->columns = ceil_div(p->inter, g->tile_n);
-    g->gather_rows = min_u64(params->gather_rows, g->tile_m);
-    g->parts = ceil_div(g->tile_m, g->gather_rows);
-    g->entries = route_entries_max(g->capacity, g->tile_m, ceil_div(p->experts, ranks));
-}
-
-static enum status check_sizes(const struct moe_dispatch *g, const struct moe_params *params,
-                               const struct machine *machine, struct complaint *c)
-{
-    uint64_t stack = g->world.gpus_per_node * g->world.nodes * g->slot_rows;
-    uint64_t workers = params->comm_sms + params->send_sms + 1;
-
-    if (workers >= machine->gpu.sms)
-        return complain(c, "comm_sms",
-                        "%" PRIu64 " workers for tokens and puts leave nothing to compute on: %s has "
-                        "%" PRIu64 " SMs",
-                        workers, machine->gpu.model, machine->gpu.sms);
-    if (stack > INT32_MAX || g->capacity > INT32_MAX)
-        return complain(c, "tokens", "%" PRIu64 " rows in a node do not fit 32-bit index lists", stack);
-    if (stack / g->chunk_rows + g->entries > PROGRAM_FLAGS_MAX / 2)
-        return complain(c, "chunk", "chunks of %" PRIu64 " rows need too many flags", g->chunk_rows);
-    return ST_OK;
-}
-
-static uint32_t add_control(struct program *p, const char *name, uint64_t rows, uint64_t cols, uint32_t depth)
-{
-    return program_add_buffer(p, (struct buffer){name, DTYPE_I32, rows, cols, depth});
-}
-
-static void add_buffers(struct moe_dispatch *g, struct program *p)
-{
-    const struct moe_problem *s = &g->problem;
-    uint64_t slots = g->world.nodes * g->slot_rows;
-    uint64_t experts = ceil_div(s->experts, world_ranks(g->world));
-
-    g->table = add_control(p, "table", s->tokens, s->top_k, g->depth);
-    g->counts = add_control(p, "counts", g->world.nodes, 1, 1);
-    g->send_index = add_control(p, "send_index", slots, 1, 1);
-    g->index = add_control(p, "index", g->capacity, 1, 1);
-    g->list = add_control(p, "list", g->entries, 3, 1);
-    g->held = program_add_buffer(p, (struct buffer){"held", DTYPE_BF16, slots, s->hidden, g->depth});
-    g->outbox = program_add_buffer(p, (struct buffer){"outbox", DTYPE_BF16, g->world.nodes > 1 ? slots : 0,
-                                                      s->hidden, 1});
-    g->rows = program_add_buffer(p, (struct buffer){"rows", DTYPE_BF16, g->capacity, s->hidden, 1});
     g->weights = program_add_buffer(p, (struct buffer){"W", DTYPE_BF16, experts * s->inter, s->hidden, 1});
-    g->result = program_add_buffer(p, (struct buffer){"C", DTYPE_BF16, g->capacity, s->inter, 1});
+    g->result = program_add_buffer(p, (struct buffer){"C", DTYPE_BF16, g->dispatch.capacity, s->inter, 1});
+    g->go = program_add_flags(p, "go", g->barrier);
+    g->compute_queue = program_add_queue(p, "compute");
 }
 
-static void add_flags(struct moe_dispatch *g, struct program *p)
+static void add_crews(struct moe_gemm *g, struct program *p, const struct moe_params *params, uint32_t sms)
 {
-    uint64_t ranks = world_ranks(g->world);
-
-    gate_init(&g->gate, p, false);
-    g->told = program_add_flags(p, "told", g->world.nodes);
-    g->known = program_add_flags(p, "known", ranks);
-    g->routed = program_add_flags(p, "routed", 2);
-    g->packed = program_add_flags(p, "packed", g->world.nodes * g->chunks);
-    g->landed = program_add_flags(p, "landed", g->world.nodes * g->chunks);
-    g->ready = program_add_flags(p, "ready", g->world.gpus_per_node * g->world.nodes * g->chunks);
-    g->gathered = program_add_flags(p, "gathered", g->entries);
-    g->pulled = program_add_flags(p, "pulled", g->world.gpus_per_node);
-    g->go = program_add_flags(p, "go", 1);
-}
-
-static void fill_routes(struct moe_dispatch *g)
-{
-    g->receive = (struct route){
-        .kind = ROUTE_RECEIVE,
-        .world = g->world,
-        .tokens = g->problem.tokens,
-        .experts = g->problem.experts,
-        .top_k = g->problem.top_k,
-        .slot_rows = g->slot_rows,
-        .capacity = g->capacity,
-        .tile_rows = g->tile_m,
-        .drop = g->problem.overflow == MOE_OVERFLOW_DROP,
-        .table = g->table,
-        .counts = g->counts,
-        .index = g->index,
-        .list = g->list,
-    };
-    g->send = g->receive;
-    g->send.kind = ROUTE_SEND;
-    g->send.index = g->send_index;
-}
-
-static void add_crews(struct moe_dispatch *g, struct program *p, const struct moe_params *params, uint32_t sms)
-{
-    uint32_t sending = g->world.nodes > 1 ? (uint32_t)params->send_sms : 0;
+    const struct moe_dispatch *d = &g->dispatch;
+    uint32_t sending = p->world.nodes > 1 ? (uint32_t)params->send_sms : 0;
     uint32_t comm = (uint32_t)params->comm_sms, crew;
 
-    g->control_queue = program_add_queue(p, "control");
-    g->pack_queue = program_add_queue(p, "pack");
-    g->relay_queue = program_add_queue(p, "relay");
-    g->gather_queue = program_add_queue(p, "gather");
-    g->compute_queue = program_add_queue(p, "compute");
-    g->send_queue = sending ? program_add_queue(p, "send") : UINT32_MAX;
     if (sending)
-        program_crew_drains(p, program_add_crew(p, "send", sending), g->send_queue);
-    program_crew_drains(p, program_add_crew(p, "relay", 1), g->relay_queue);
+        program_crew_drains(p, program_add_crew(p, "send", sending), d->send_queue);
+    program_crew_drains(p, program_add_crew(p, "relay", 1), d->relay_queue);
     crew = program_add_crew(p, g->barrier ? "all" : "comm", g->barrier ? sms - sending - 1 : comm);
-    program_crew_drains(p, crew, g->control_queue);
-    program_crew_drains(p, crew, g->pack_queue);
-    program_crew_drains(p, crew, g->gather_queue);
+    program_crew_drains(p, crew, d->control_queue);
+    program_crew_drains(p, crew, d->pack_queue);
+    if (d->lead > 0)
+        program_crew_drains(p, crew, d->lead_queue);
+    program_crew_drains(p, crew, d->gather_queue);
     if (g->barrier || params->join)
         program_crew_drains(p, crew, g->compute_queue);
-    if (!g->barrier)
-        program_crew_drains(p, program_add_crew(p, "compute", sms - sending - 1 - comm),
-                            g->compute_queue);
+    if (g->barrier)
+        return;
+    crew = program_add_crew(p, "compute", sms - sending - 1 - comm);
+    if (d->lead > 0)
+        program_crew_drains(p, crew, d->lead_queue);
+    program_crew_drains(p, crew, g->compute_queue);
 }
 
 static enum status moe_emit(const struct problem *problem, struct world world,
                             const struct machine *machine, enum form form, const void *params_in,
                             struct program *p, struct complaint *c)
 {
-    const struct moe_params *params = params_in;
-    struct moe_dispatch *g = calloc(1, sizeof *g);
+    const struct gemm_params *gemm = params_in;
+    const struct moe_params *params = &gemm->moe;
+    struct moe_gemm *g = calloc(1, sizeof *g);
     enum status st;
 
     if (!g)
@@ -231,18 +184,21 @@ static enum status moe_emit(const struct problem *problem, struct world world,
     *p = (struct program){.kernel = "moe_dispatch_gemm",
                           .variant = form == FORM_FUSED ? "fused" : "unfused",
                           .world = world, .ops = &moe_program_ops, .state = g};
-    g->world = world;
-    g->problem = problem->moe;
+    g->dispatch.world = world;
+    g->dispatch.problem = problem->moe;
     g->barrier = form == FORM_UNFUSED;
-    plan_sizes(g, params);
-    st = check_sizes(g, params, machine, c);
+    g->tile_n = params->tile_n;
+    g->group = gemm->group;
+    g->dispatch.lead = g->barrier ? 0 : gemm->lead; /* behind a barrier everybody gathers all */
+    g->columns = ceil_div(problem->moe.inter, g->tile_n);
+    moe_dispatch_plan(&g->dispatch, params);
+    st = moe_dispatch_check(&g->dispatch, params, machine, 0, c);
     if (st < 0) {
         program_fini(p);
         return st;
     }
-    add_buffers(g, p);
-    add_flags(g, p);
-    fill_routes(g);
+    moe_dispatch_add(&g->dispatch, p);
+    add_compute(g, p);
     add_crews(g, p, params, (uint32_t)machine->gpu.sms);
     return ST_OK;
 }
@@ -265,7 +221,7 @@ const struct kernel moe_dispatch_gemm_kernel = {
     .family = &problem_moe,
     .collective = COLLECTIVE_ALL_TO_ALL,
     .options = moe_options,
-    .params_size = sizeof(struct moe_params),
+    .params_size = sizeof(struct gemm_params),
     .emit = moe_emit,
     .global = moe_global,
     .reference = reference_moe_dispatch,

@@ -1,30 +1,9 @@
-/* MoE dispatch + GEMM, task by task: who does what in which order, behind which flags. */
+/* The dispatch, task by task: who does what in which order, behind which flags. */
 #include "kernels/moe_dispatch.h"
-
-static uint64_t others(const struct moe_dispatch *g)
-{
-    return g->world.nodes - 1;
-}
-
-/* The node that stands `step` (1 ..) behind the rank's own; the first to be sent to. */
-static uint32_t node_after(const struct moe_dispatch *g, uint32_t rank, uint64_t step)
-{
-    return (uint32_t)((world_node(g->world, rank) + step) % g->world.nodes);
-}
-
-static uint32_t rail_mate(const struct moe_dispatch *g, uint32_t rank, uint32_t node)
-{
-    return world_rank(g->world, node, world_gpu(g->world, rank));
-}
 
 static struct operand rows_of(const struct moe_dispatch *g, uint32_t rank, uint32_t buffer, uint64_t row)
 {
-    return (struct operand){rank, buffer, row * g->problem.hidden, g->problem.hidden};
-}
-
-static struct operand entries_of(uint32_t rank, uint32_t buffer, uint64_t row)
-{
-    return (struct operand){rank, buffer, row, 1};
+    return moe_rows(rank, buffer, row, g->problem.hidden);
 }
 
 /* ---- control: the table, routes ---- */
@@ -40,7 +19,7 @@ static uint64_t tell_size(const struct moe_dispatch *g, uint32_t owner, struct o
 /* The rail mate's rows, or the own ones, to the whole node. */
 static void know_task(const struct moe_dispatch *g, uint32_t rank, uint32_t node, struct task *t)
 {
-    uint32_t owner = rail_mate(g, rank, node);
+    uint32_t owner = moe_rail_mate(g, rank, node);
 
     t->m = tell_size(g, owner, &t->a);
     t->n = g->problem.top_k;
@@ -77,7 +56,7 @@ static void own_ready_task(const struct moe_dispatch *g, uint32_t rank, uint64_t
 
 static uint64_t control_length(const struct moe_dispatch *g)
 {
-    return 1 + 1 + g->chunks + others(g) + 1;
+    return 1 + 1 + g->chunks + moe_others(g) + 1;
 }
 
 static void control_task(const struct moe_dispatch *g, uint32_t rank, uint64_t i, struct task *t)
@@ -88,40 +67,71 @@ static void control_task(const struct moe_dispatch *g, uint32_t rank, uint64_t i
         know_task(g, rank, world_node(g->world, rank), t);
     else if (i < 2 + g->chunks)
         own_ready_task(g, rank, i - 2, t);
-    else if (i < 2 + g->chunks + others(g)) /* in the order in which they come */
-        know_task(g, rank, node_after(g, rank, g->world.nodes - (i - 1 - g->chunks)), t);
+    else if (i < 2 + g->chunks + moe_others(g)) /* in the order in which they come */
+        know_task(g, rank, moe_node_after(g, rank, g->world.nodes - (i - 1 - g->chunks)), t);
     else
         route_task(g, rank, ROUTE_RECEIVE, t);
 }
 
 /* ---- pack and send: chunk by chunk, to the next node first ---- */
 
-static void select_chunk(const struct moe_dispatch *g, uint32_t node, uint64_t chunk, struct task *t)
+/* Of the rows that go there, from `skip` on. */
+static void select_rows(const struct moe_dispatch *g, uint32_t node, uint64_t skip, uint64_t rows, uint64_t cols,
+                        struct task *t)
 {
-    t->m = g->chunk_rows;
-    t->n = g->problem.hidden;
-    t->select = (struct selection){SELECT_COUNT, g->counts, node, chunk * g->chunk_rows, 0};
+    t->m = rows;
+    t->n = cols;
+    t->select = (struct selection){SELECT_COUNT, g->counts, node, skip, 0};
+}
+
+static void pack_rows(const struct moe_dispatch *g, uint32_t rank, uint32_t node, uint32_t from, uint32_t to,
+                      uint64_t row, struct task *t)
+{
+    uint64_t cols = t->n;
+
+    t->op = OP_GATHER_ROWS;
+    t->k = g->shard;
+    t->a = moe_rows(rank, from, world_node(g->world, rank) * g->slot_rows, cols);
+    t->index = moe_rows(rank, g->send_index, node * g->slot_rows + row, 1);
+    task_store_to(t, moe_rows(rank, to, node * g->slot_rows + row, cols));
+    task_wait(t, g->routed + ROUTE_SEND, 1, FLAG_TOTAL);
+}
+
+static void pack_chunk(const struct moe_dispatch *g, uint32_t rank, uint32_t node, uint64_t chunk, struct task *t)
+{
+    select_rows(g, node, chunk * g->chunk_rows, g->chunk_rows, g->problem.hidden, t);
+    pack_rows(g, rank, node, g->held, g->outbox, chunk * g->chunk_rows, t);
+    task_signal(t, rank, g->packed + (uint32_t)(node * g->chunks + chunk), 1);
+}
+
+/* The weights of all tokens that go there at once: they are few bytes. */
+static void pack_scores(const struct moe_dispatch *g, uint32_t rank, uint32_t node, struct task *t)
+{
+    select_rows(g, node, 0, g->slot_rows, g->problem.top_k, t);
+    pack_rows(g, rank, node, g->scores, g->score_outbox, 0, t);
+    task_signal(t, rank, g->scores_packed + node, 1);
+}
+
+static uint64_t pack_length(const struct moe_dispatch *g)
+{
+    return moe_others(g) * (g->chunks + g->returns);
 }
 
 static void pack_task(const struct moe_dispatch *g, uint32_t rank, uint64_t i, struct task *t)
 {
-    uint32_t node = node_after(g, rank, 1 + i % others(g));
-    uint64_t chunk = i / others(g), row = node * g->slot_rows + chunk * g->chunk_rows;
+    uint32_t node = moe_node_after(g, rank, 1 + i % moe_others(g));
+    uint64_t chunk = i / moe_others(g);
 
-    t->op = OP_GATHER_ROWS;
-    select_chunk(g, node, chunk, t);
-    t->k = g->shard;
-    t->a = rows_of(g, rank, g->held, world_node(g->world, rank) * g->slot_rows);
-    t->index = entries_of(rank, g->send_index, row);
-    task_store_to(t, rows_of(g, rank, g->outbox, row));
-    task_wait(t, g->routed + ROUTE_SEND, 1, FLAG_TOTAL);
-    task_signal(t, rank, g->packed + (uint32_t)(node * g->chunks + chunk), 1);
+    if (chunk < g->chunks)
+        pack_chunk(g, rank, node, chunk, t);
+    else
+        pack_scores(g, rank, node, t);
 }
 
-static void put_to(const struct moe_dispatch *g, uint32_t rank, uint32_t node, uint32_t flag, struct task *t)
+void moe_put_to(const struct moe_dispatch *g, uint32_t rank, uint32_t node, uint32_t flag, struct task *t)
 {
     t->op = OP_PUT;
-    task_signal(t, rail_mate(g, rank, node), flag, 1);
+    task_signal(t, moe_rail_mate(g, rank, node), flag, 1);
     task_signal(t, rank, g->gate.sent, 1);
 }
 
@@ -129,52 +139,73 @@ static void tell_task(const struct moe_dispatch *g, uint32_t rank, uint32_t node
 {
     struct operand to;
 
-    put_to(g, rank, node, g->told + world_node(g->world, rank), t);
+    moe_put_to(g, rank, node, g->told + world_node(g->world, rank), t);
     t->m = tell_size(g, rank, &t->a);
     t->n = g->problem.top_k;
     to = t->a;
-    to.rank = rail_mate(g, rank, node);
+    to.rank = moe_rail_mate(g, rank, node);
     task_store_to(t, to);
 }
 
-static void chunk_task(const struct moe_dispatch *g, uint32_t rank, uint32_t node, uint64_t chunk, struct task *t)
+static void put_rows(const struct moe_dispatch *g, uint32_t rank, uint32_t node, uint32_t from, uint32_t to,
+                     uint64_t row, struct task *t)
+{
+    uint64_t cols = t->n;
+
+    t->a = moe_rows(rank, from, node * g->slot_rows + row, cols);
+    task_store_to(t, moe_rows(moe_rail_mate(g, rank, node), to,
+                              world_node(g->world, rank) * g->slot_rows + row, cols));
+}
+
+static void send_chunk(const struct moe_dispatch *g, uint32_t rank, uint32_t node, uint64_t chunk, struct task *t)
 {
     uint32_t own = world_node(g->world, rank);
-    uint64_t row = chunk * g->chunk_rows;
 
     task_wait(t, g->packed + (uint32_t)(node * g->chunks + chunk), 1, FLAG_TOTAL);
-    put_to(g, rank, node, g->landed + (uint32_t)(own * g->chunks + chunk), t);
-    select_chunk(g, node, chunk, t);
-    t->a = rows_of(g, rank, g->outbox, node * g->slot_rows + row);
-    task_store_to(t, rows_of(g, rail_mate(g, rank, node), g->held, own * g->slot_rows + row));
+    moe_put_to(g, rank, node, g->landed + (uint32_t)(own * g->chunks + chunk), t);
+    select_rows(g, node, chunk * g->chunk_rows, g->chunk_rows, g->problem.hidden, t);
+    put_rows(g, rank, node, g->outbox, g->held, chunk * g->chunk_rows, t);
+}
+
+static void send_scores(const struct moe_dispatch *g, uint32_t rank, uint32_t node, struct task *t)
+{
+    task_wait(t, g->scores_packed + node, 1, FLAG_TOTAL);
+    moe_put_to(g, rank, node, g->scores_landed + world_node(g->world, rank), t);
+    select_rows(g, node, 0, g->slot_rows, g->problem.top_k, t);
+    put_rows(g, rank, node, g->score_outbox, g->scores, 0, t);
 }
 
 static uint64_t send_length(const struct moe_dispatch *g)
 {
-    return others(g) * (1 + g->chunks);
+    return moe_others(g) * (1 + g->chunks + g->returns);
 }
 
 static void send_task(const struct moe_dispatch *g, uint32_t rank, uint64_t i, struct task *t)
 {
-    if (i < others(g))
-        tell_task(g, rank, node_after(g, rank, 1 + i), t);
+    uint32_t node = moe_node_after(g, rank, 1 + i % moe_others(g));
+    uint64_t turn = i / moe_others(g);
+
+    if (turn == 0)
+        tell_task(g, rank, node, t);
+    else if (turn <= g->chunks)
+        send_chunk(g, rank, node, turn - 1, t);
     else
-        chunk_task(g, rank, node_after(g, rank, 1 + i % others(g)), i / others(g) - 1, t);
+        send_scores(g, rank, node, t);
 }
 
 /* ---- relay: what has landed; and the end of the epoch ---- */
 
 static uint64_t relay_length(const struct moe_dispatch *g)
 {
-    return others(g) * g->chunks + 1;
+    return moe_others(g) * g->chunks + 1;
 }
 
 static void relay_task(const struct moe_dispatch *g, uint32_t rank, uint64_t i, struct task *t)
 {
     t->op = OP_NOP;
-    if (i < others(g) * g->chunks) {
-        uint32_t node = node_after(g, rank, g->world.nodes - 1 - i % others(g));
-        uint64_t chunk = i / others(g);
+    if (i < moe_others(g) * g->chunks) {
+        uint32_t node = moe_node_after(g, rank, g->world.nodes - 1 - i % moe_others(g));
+        uint64_t chunk = i / moe_others(g);
 
         task_wait(t, g->landed + (uint32_t)(node * g->chunks + chunk), 1, FLAG_TOTAL);
         task_signal(t, RANK_NODE, ready_flag(g, rank, node, chunk), 1);
@@ -184,7 +215,16 @@ static void relay_task(const struct moe_dispatch *g, uint32_t rank, uint64_t i, 
     task_wait(t, g->pulled, g->world.gpus_per_node, FLAG_TOTAL);
 }
 
-/* ---- gather and compute: work-list entries ---- */
+/* ---- gather: work-list entries ---- */
+
+static void select_entry(const struct moe_dispatch *g, uint32_t rank, uint64_t entry, uint64_t skip, struct task *t)
+{
+    uint64_t place = g->returns ? entry * g->tile_m + skip : 0;
+
+    t->select = (struct selection){g->returns ? SELECT_GROUP : SELECT_ENTRY, g->list, entry, skip, 0};
+    t->index = moe_rows(rank, g->index, place, 1);
+    task_store_to(t, rows_of(g, rank, g->rows, place));
+}
 
 static void gather_task(const struct moe_dispatch *g, uint32_t rank, uint64_t i, struct task *t)
 {
@@ -196,106 +236,75 @@ static void gather_task(const struct moe_dispatch *g, uint32_t rank, uint64_t i,
     t->n = g->problem.hidden;
     t->k = stack * g->slot_rows;
     t->a = rows_of(g, RANK_NODE, g->held, 0);
-    t->index = entries_of(rank, g->index, 0);
-    t->select = (struct selection){SELECT_ENTRY, g->list, entry, skip, 0};
+    select_entry(g, rank, entry, skip, t);
     t->indexed = (struct indexed_wait){g->ready, (uint32_t)(stack * g->chunks), g->chunk_rows};
-    task_store_to(t, rows_of(g, rank, g->rows, 0));
     task_wait(t, g->routed + ROUTE_RECEIVE, 1, FLAG_TOTAL);
     task_signal(t, rank, g->gathered + (uint32_t)entry, 1);
     task_signal(t, RANK_NODE, g->pulled + world_gpu(g->world, rank), 1);
 }
 
-static void barrier_task(const struct moe_dispatch *g, uint32_t rank, struct task *t)
-{
-    t->op = OP_NOP;
-    task_wait(t, g->gathered, (uint32_t)g->entries, FLAG_TOTAL);
-    task_signal(t, rank, g->go, 1);
-}
-
-static void tile_task(const struct moe_dispatch *g, uint32_t rank, uint64_t i, struct task *t)
-{
-    uint64_t entry = i / g->columns, col = i % g->columns * g->tile_n;
-    const struct moe_problem *p = &g->problem;
-
-    t->op = OP_GEMM;
-    t->m = g->tile_m;
-    t->n = min_u64(g->tile_n, p->inter - col);
-    t->k = p->hidden;
-    t->a = rows_of(g, rank, g->rows, 0);
-    t->b = rows_of(g, rank, g->weights, col);
-    t->select = (struct selection){SELECT_ENTRY, g->list, entry, 0, p->inter * p->hidden};
-    task_store_to(t, (struct operand){rank, g->result, col, p->inter});
-    if (g->barrier)
-        task_wait(t, g->go, 1, FLAG_TOTAL);
-    else
-        task_wait(t, g->gathered + (uint32_t)entry, 1, FLAG_TOTAL);
-}
-
-static void compute_task(const struct moe_dispatch *g, uint32_t rank, uint64_t i, struct task *t)
-{
-    if (i < g->barrier)
-        barrier_task(g, rank, t);
-    else
-        tile_task(g, rank, i - g->barrier, t);
-}
-
 /* ---- all queues and flags ---- */
 
-uint64_t moe_dispatch_queue_length(const struct program *p, uint32_t rank, uint32_t queue)
+bool moe_dispatch_length(const struct moe_dispatch *g, uint32_t queue, uint64_t *length_out)
 {
-    const struct moe_dispatch *g = p->state;
-
-    (void)rank;
     if (queue == g->control_queue)
-        return control_length(g);
-    if (queue == g->pack_queue)
-        return others(g) * g->chunks;
-    if (queue == g->send_queue)
-        return send_length(g);
-    if (queue == g->relay_queue)
-        return relay_length(g);
-    return queue == g->gather_queue ? g->entries * g->parts : g->barrier + g->entries * g->columns;
-}
-
-void moe_dispatch_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
-                       struct task *t)
-{
-    const struct moe_dispatch *g = p->state;
-
-    if (queue == g->control_queue)
-        control_task(g, rank, index, t);
+        *length_out = control_length(g);
     else if (queue == g->pack_queue)
-        pack_task(g, rank, index, t);
+        *length_out = pack_length(g);
     else if (queue == g->send_queue)
-        send_task(g, rank, index, t);
+        *length_out = send_length(g);
     else if (queue == g->relay_queue)
-        relay_task(g, rank, index, t);
+        *length_out = relay_length(g);
+    else if (queue == g->lead_queue)
+        *length_out = g->lead * g->parts;
     else if (queue == g->gather_queue)
-        gather_task(g, rank, index, t);
+        *length_out = (g->entries - g->lead) * g->parts;
     else
-        compute_task(g, rank, index, t);
+        return false;
+    return true;
 }
 
-uint64_t moe_dispatch_flag_total(const struct program *p, uint32_t rank, uint32_t flag)
+bool moe_dispatch_task(const struct moe_dispatch *g, uint32_t rank, uint32_t queue, uint64_t i, struct task *t)
 {
-    const struct moe_dispatch *g = p->state;
+    if (queue == g->control_queue)
+        control_task(g, rank, i, t);
+    else if (queue == g->pack_queue)
+        pack_task(g, rank, i, t);
+    else if (queue == g->send_queue)
+        send_task(g, rank, i, t);
+    else if (queue == g->relay_queue)
+        relay_task(g, rank, i, t);
+    else if (queue == g->lead_queue)
+        gather_task(g, rank, i, t);
+    else if (queue == g->gather_queue)
+        gather_task(g, rank, g->lead * g->parts + i, t);
+    else
+        return false;
+    return true;
+}
+
+/* Flags of a kind follow each other in the order in which they were added. */
+bool moe_dispatch_total(const struct moe_dispatch *g, uint32_t rank, uint32_t flag, uint64_t *total_out)
+{
     uint32_t own = world_node(g->world, rank);
 
     if (flag == g->gate.sent)
-        return send_length(g);
-    if (flag >= g->go)
-        return g->barrier;
-    if (flag >= g->pulled)
-        return g->entries * g->parts;
-    if (flag >= g->gathered)
-        return g->parts;
-    if (flag >= g->ready)
-        return 1;
-    if (flag >= g->landed)
-        return (flag - g->landed) / g->chunks != own;
-    if (flag >= g->packed)
-        return (flag - g->packed) / g->chunks != own;
-    if (flag >= g->known) /* and the routes */
-        return 1;
-    return flag - g->told != own;
+        *total_out = send_length(g) + g->puts_beside;
+    else if (flag - g->told < g->world.nodes)
+        *total_out = flag - g->told != own;
+    else if (flag >= g->known && flag < g->packed) /* and the routes */
+        *total_out = 1;
+    else if (flag >= g->packed && flag < g->ready) /* and landed, of as many */
+        *total_out = (flag - g->packed) / g->chunks % g->world.nodes != own;
+    else if (flag >= g->ready && flag < g->gathered)
+        *total_out = 1;
+    else if (flag - g->gathered < g->entries)
+        *total_out = g->parts;
+    else if (flag - g->pulled < g->world.gpus_per_node)
+        *total_out = g->entries * g->parts + g->pulls_beside;
+    else if (g->scores_packed != NO_FLAG && flag - g->scores_packed < 2 * g->world.nodes)
+        *total_out = (flag - g->scores_packed) % g->world.nodes != own;
+    else
+        return false;
+    return true;
 }

@@ -2,7 +2,12 @@
 #ifndef TESTS_MOE_LIKE_H
 #define TESTS_MOE_LIKE_H
 
-#include "core/problem.h"
+#include "core/kernel.h"
+
+static inline bool is_moe(const struct kernel *k)
+{
+    return k->family == &problem_moe || k->family == &problem_moe_ffn;
+}
 
 /* tokens x hidden = m x k, inter = n; never more rows than there is room for. */
 static inline struct problem moe_like(struct problem p)

@@ -91,10 +91,15 @@ static bool hand_over(struct worker *w, const struct task *t)
 /* Row by row, as the index list names them. */
 static bool await_indexed(struct worker *w, const struct task *t)
 {
-    for (uint64_t i = 0; t->indexed.count > 0 && i < t->m; i++) {
-        uint64_t value = tile_index(&w->fleet->memory, w->rank->index, w->at.epoch, t, i);
-        struct wait wait = program_indexed_wait(t, value);
+    uint64_t terms = program_index_terms(t);
 
+    for (uint64_t i = 0; t->indexed.count > 0 && i < t->m * terms; i++) {
+        struct wait wait;
+        uint64_t value;
+
+        if (!tile_index(&w->fleet->memory, w->rank->index, w->at.epoch, t, i / terms, i % terms, &value))
+            continue;
+        wait = program_indexed_wait(t, value);
         if (!await(w, &wait))
             return false;
     }

@@ -3,8 +3,8 @@
 #define BACKENDS_CUDA_COMPUTE_CUH
 
 #include "backends/cuda/attention.cuh"
+#include "backends/cuda/combine.cuh"
 #include "backends/cuda/load.cuh"
-#include "backends/cuda/gather.cuh"
 #include "backends/cuda/route.cuh"
 #include "backends/cuda/wgmma.cuh"
 
@@ -163,11 +163,22 @@ PTX void finish_direct(const site &s, consumer &c, const gpu_task &t, const floa
     arrive_staged(s, c);
 }
 
-PTX void multiply_tile(const site &s, consumer &c, const gpu_task &t)
+/* Columns [8 i, 8 i + 8) of the result from the gate's and the up projection's sums beside each other. */
+PTX void activate(float (&d)[128])
+{
+#pragma unroll
+    for (int i = 0; i < 64; i++)
+        d[i] = swiglu(d[i / 4 * 8 + i % 4], d[i / 4 * 8 + 4 + i % 4]);
+}
+
+/* Dynamic work alone has an epilogue. */
+template <bool ATTENDS> PTX void multiply_tile(const site &s, consumer &c, const gpu_task &t)
 {
     float d[128];
 
     multiply(s, c, d, t.k);
+    if (!ATTENDS && t.epilogue == EPILOGUE_SWIGLU)
+        activate(d);
     if (t.kind == GPU_GEMM)
         finish(s, c, t, d);
     else if (t.kind == GPU_GEMM_ROWS)
@@ -183,7 +194,30 @@ PTX bool consumers_signal(const gpu_task &t)
 {
     return t.kind == GPU_GEMM_ROWS || t.kind == GPU_GEMM_DIRECT || t.kind == GPU_GEMM_PLAIN ||
            t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE || t.kind == GPU_REDUCE_PLAIN ||
-           t.kind == GPU_ROUTE || is_gather(t);
+           t.kind == GPU_ROUTE || t.kind == GPU_GATHER_PLAIN || is_combine(t);
+}
+
+/* What only one of the kernels has. */
+PTX void consume_dynamic(const site &s, const gpu_task &t, uint32_t thread)
+{
+    if (t.kind == GPU_GATHER_PLAIN)
+        gather_plain(s, t, thread);
+    else if (is_combine(t))
+        combine_task(s, t, thread);
+    else if (t.kind == GPU_ROUTE)
+        route_task(s, t, thread);
+}
+
+/* Called, for its registers and the products' would not fit together. */
+template <bool ATTENDS>
+static __device__ __noinline__ void consume_plain(const site s, const gpu_task &t, uint32_t thread)
+{
+    if (t.kind == GPU_REDUCE)
+        reduce_task(s, t, thread);
+    else if (t.kind == GPU_GEMM_PLAIN || t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE_PLAIN)
+        plain_task(s, t, thread);
+    else if (!ATTENDS)
+        consume_dynamic(s, t, thread);
 }
 
 /* Either attention or what dynamic work needs: ptxas finds no registers for a kernel with both. */
@@ -191,17 +225,11 @@ template <bool ATTENDS>
 PTX void consume(const site &s, consumer &c, const gpu_task &t, uint32_t slot)
 {
     if (uses_tiles(t))
-        multiply_tile(s, c, t);
+        multiply_tile<ATTENDS>(s, c, t);
     else if (ATTENDS && is_attention(t))
         attend(s, c, t, slot);
-    else if (t.kind == GPU_REDUCE)
-        reduce_task(s, t, c.thread);
-    else if (!ATTENDS && is_gather(t))
-        gather_rows(s, t, c.thread);
-    else if (!ATTENDS && t.kind == GPU_ROUTE)
-        route_task(s, t, c.thread);
-    else if (t.kind == GPU_GEMM_PLAIN || t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE_PLAIN)
-        plain_task(s, t, c.thread);
+    else
+        consume_plain<ATTENDS>(s, t, c.thread);
     if (consumers_signal(t) && !someone_left(s))
         signal_plain(s, t, c.thread);
 }

@@ -50,7 +50,7 @@ PTX void fetch_task(const site &s, const gpu_task *from, ring &r, attention_fetc
     if (t.select != SELECT_ALL && lane == 0)
         select_rows(s, t);
     __syncwarp();
-    if (is_gather(t))
+    if (is_gather(t) || is_combine(t))
         await_rows(s, t, lane);
     if (is_attention(t))
         feed_task(s, a, t, r.slot, lane);

@@ -1,49 +1,67 @@
-/* OP_GATHER_ROWS by the consumers: a warp a row, its bytes as they are. */
+/* OP_GATHER_ROWS.  Rows in steps of 16 bytes go through slots as a copy's do: the loader's lanes
+ * find out where 32 rows are and each loads its own; others the consumers move, a warp a row. */
 #ifndef BACKENDS_CUDA_GATHER_CUH
 #define BACKENDS_CUDA_GATHER_CUH
 
+#include "backends/cuda/copy.cuh"
+#include "backends/cuda/indexed.cuh"
 #include "backends/cuda/plain.cuh"
 
-PTX bool is_gather(const gpu_task &t)
+/* ---- the loader's warp ---- */
+
+/* A piece is a part of a row, or as many rows as divide 32. */
+PTX copy_shape gather_shape_of(const site &s, const gpu_task &t)
 {
-    return t.kind == GPU_GATHER || t.kind == GPU_GATHER_PLAIN;
+    const gpu_view &v = s.program->views[task_target(s, t, 0).view];
+    copy_shape c = cut(0, 0, t.m, t.n * (v.is_wide ? 4 : 2));
+
+    if (c.rows_per_piece > 1)
+        set_rows_per_piece(c, 1u << (31 - __clz(min(c.rows_per_piece, 32))));
+    return c;
 }
 
-/* Of the first value of the task's index list. */
-PTX uint64_t index_address(const site &s, const gpu_task &t)
+/* `from`: of the lane's row, of those of 32 that the piece's are among. */
+PTX void load_gathered(const site &s, const piece &p, uint32_t number, uint64_t from, uint32_t lane)
 {
-    const gpu_matrix m = task_selects(s, t)[1].matrix;
+    uint32_t slot = number % COPY_SLOTS, row = lane - p.row % 32;
 
-    return view_address(s, s.program->views[m.view], m.row + t.down, m.col);
+    if (lane == 0)
+        open_slot(s, number, p.rows * p.bytes);
+    __syncwarp();
+    if (row < p.rows)
+        bulk_load(s.shared + slot * COPY_SLOT_BYTES + row * p.bytes, from + p.at_bytes, p.bytes,
+                  barrier_at(s, BARRIER_COPIED + slot));
 }
 
-/* Of the row that an index value names. */
-PTX uint64_t source_address(const site &s, const gpu_task &t, uint32_t value)
+/* `copied`: lane 0's. */
+PTX void gather(const site &s, uint32_t &copied, const gpu_task &t, uint32_t lane)
 {
-    const gpu_matrix m = task_addends(s, t)[value / t.b_row].matrix;
+    copy_shape c = gather_shape_of(s, t);
+    uint32_t first = __shfl_sync(ALL_LANES, copied, 0);
+    uint64_t index = index_address(s, t, 0, 0), from = 0;
 
-    return view_address(s, s.program->views[m.view], m.row + value % t.b_row, m.col);
-}
+    if (lane == 0)
+        find_copy_targets(s, t);
+    fence_proxy();
+    for (uint32_t i = 0; i < c.pieces + COPY_AHEAD; i++) {
+        piece p = piece_at(c, i);
 
-#define GATHER_BATCH 7 /* vectors of a lane under way at a time: a row of 7168 bf16 is four times as many */
-
-PTX void move_row(uint64_t to, uint64_t from, uint32_t vectors, uint32_t lane)
-{
-    for (uint32_t first = lane; first < vectors; first += GATHER_BATCH * 32) {
-        uint4 v[GATHER_BATCH];
-
-#pragma unroll
-        for (int b = 0; b < GATHER_BATCH; b++)
-            if (first + b * 32 < vectors)
-                v[b] = __ldcg((const uint4 *)from + first + b * 32);
-#pragma unroll
-        for (int b = 0; b < GATHER_BATCH; b++)
-            if (first + b * 32 < vectors)
-                ((uint4 *)to)[first + b * 32] = v[b];
+        if (i >= COPY_AHEAD && lane == 0)
+            store_piece(s, c, i - COPY_AHEAD, first + i - COPY_AHEAD, 1);
+        if (i >= c.pieces)
+            continue;
+        if (p.row % 32 == 0 && p.at_bytes == 0 && p.row + lane < t.m)
+            from = source_address(s, t, __ldcg((const uint32_t *)index + p.row + lane));
+        load_gathered(s, p, first + i, from, lane);
     }
+    copied = first + c.pieces;
+    if (lane == 0)
+        end_copy(s, t);
 }
 
-PTX void move_row_plain(const matrix &to, uint64_t from, uint32_t row, uint32_t n, uint32_t lane)
+/* ---- the consumers ---- */
+
+PTX void move_row(const matrix &to, uint64_t from, uint32_t row, uint32_t n, uint32_t lane)
 {
     const matrix source = {from, 0, to.is_wide};
 
@@ -51,29 +69,13 @@ PTX void move_row_plain(const matrix &to, uint64_t from, uint32_t row, uint32_t 
         store_element(to, row * to.ld + i, load_element(source, i));
 }
 
-/* Where a warp's next 32 rows are, a lane finds out for each. */
-PTX void gather_rows(const site &s, const gpu_task &t, uint32_t thread)
+PTX void gather_plain(const site &s, const gpu_task &t, uint32_t thread)
 {
     const matrix to = matrix_at(s, task_target(s, t, 0));
-    uint32_t warp = thread / 32, lane = thread % 32, element = to.is_wide ? 4 : 2;
-    uint64_t index = index_address(s, t);
+    const uint32_t *index = (const uint32_t *)index_address(s, t, 0, 0);
 
-    for (uint32_t first = warp; first < t.m; first += CONSUMERS) {
-        uint32_t mine = first + lane * (CONSUMERS / 32);
-        uint64_t from = 0;
-
-        if (mine < t.m)
-            from = source_address(s, t, __ldcg((const uint32_t *)index + mine));
-        for (uint32_t i = 0; i < 32 && first + i * (CONSUMERS / 32) < t.m; i++) {
-            uint32_t row = first + i * (CONSUMERS / 32);
-            uint64_t source = __shfl_sync(ALL_LANES, from, i);
-
-            if (t.kind == GPU_GATHER)
-                move_row(to.address + row * to.ld * element, source, t.n * element / 16, lane);
-            else
-                move_row_plain(to, source, row, t.n, lane);
-        }
-    }
+    for (uint32_t row = thread / 32; row < t.m; row += CONSUMERS / 32)
+        move_row(to, source_address(s, t, __ldcg(index + row)), row, t.n, thread % 32);
 }
 
 #endif

@@ -1,9 +1,9 @@
 /* The persistent kernel: one CTA per SM, each a worker that runs tasks until its queues are empty.
  *
- *   warp 0       loader     stages of GEMMs, bulk copies          load.cuh
- *   warp 1       fetcher    pops, waits at entry, publishes       fetch.cuh
+ *   warp 0       loader     stages of GEMMs, bulk copies          load.cuh, copy.cuh, gather.cuh
+ *   warp 1       fetcher    pops, waits at entry, publishes       fetch.cuh, select.cuh
  *   warps 2, 3   storers    results out, signals, puts            store.cuh
- *   warps 4..11  consumers  wgmma, sums                           compute.cuh, plain.cuh
+ *   warps 4..11  consumers  wgmma, sums                           compute.cuh, plain.cuh, route.cuh
  *
  * docs/cuda.md explains the roles and lists, edge by edge, what makes a write visible to its
  * reader. */
@@ -64,8 +64,10 @@ __global__ void __launch_bounds__(GPU_THREADS, 1)
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(ATTENDS ? 56 : 72));
     if (warp == FETCH_WARP)
         run_fetcher(s, lane);
+    else if (warp == LOAD_WARP && !ATTENDS)
+        run_loader(s, lane);
     else if (warp == LOAD_WARP && lane == 0)
-        run_loader(s);
+        run_attending_loader(s);
     else if (warp >= STORE_WARP && lane == 0)
         run_storer(s, warp - STORE_WARP);
 }

@@ -1,8 +1,9 @@
-/* The loader: one thread that feeds the stages of GEMMs and does the bulk copies. */
+/* The loader: feeds the stages of GEMMs and does the bulk copies. */
 #ifndef BACKENDS_CUDA_LOAD_CUH
 #define BACKENDS_CUDA_LOAD_CUH
 
 #include "backends/cuda/attention_load.cuh"
+#include "backends/cuda/gather.cuh"
 
 struct loader {
     uint32_t stage, phase; /* of the ring of stages */
@@ -65,94 +66,9 @@ PTX void load_gemm(const site &s, loader &l, const gpu_task &t)
     }
 }
 
-/* ---- copies: pieces of whole rows, or parts of one row, through slots; loads run ahead of stores
- * ---- */
+/* ---- copies ---- */
 
-#define COPY_AHEAD 6
-
-struct copy_target {
-    uint64_t address, row_bytes;
-};
-
-struct copy_shape {
-    uint64_t from, row_bytes; /* of the source */
-    uint32_t rows, width_bytes;
-    uint32_t rows_per_piece; /* one, if a row is wider than a slot */
-    uint32_t pieces_per_row, pieces;
-};
-
-struct piece {
-    uint32_t row, rows, at_bytes, bytes;
-};
-
-PTX piece piece_at(const copy_shape &c, uint32_t i)
-{
-    if (c.pieces_per_row == 1) {
-        uint32_t row = i * c.rows_per_piece;
-
-        return {row, min(c.rows_per_piece, c.rows - row), 0, c.width_bytes};
-    }
-    uint32_t at = i % c.pieces_per_row * COPY_SLOT_BYTES;
-
-    return {i / c.pieces_per_row, 1, at, min(c.width_bytes - at, COPY_SLOT_BYTES)};
-}
-
-PTX copy_shape copy_shape_of(const site &s, const gpu_task &t)
-{
-    const gpu_view &v = s.program->views[t.a_view];
-    uint32_t element = v.is_wide ? 4 : 2;
-    copy_shape c = {
-        view_address(s, v, t.a_row, t.a_col), v.ld * element, t.m, t.n * element, 1, 1, 0};
-
-    if (c.width_bytes > COPY_SLOT_BYTES)
-        c.pieces_per_row = (c.width_bytes + COPY_SLOT_BYTES - 1) / COPY_SLOT_BYTES;
-    else
-        c.rows_per_piece = COPY_SLOT_BYTES / c.width_bytes;
-    c.pieces = (c.rows + c.rows_per_piece - 1) / c.rows_per_piece * c.pieces_per_row;
-    return c;
-}
-
-PTX void find_copy_targets(const site &s, const gpu_task &t)
-{
-    copy_target *out = (copy_target *)(s.memory + COPY_TARGETS_AT);
-
-    for (uint32_t i = 0; i < t.targets; i++) {
-        const gpu_matrix m = task_target(s, t, i);
-        const gpu_view &v = s.program->views[m.view];
-
-        out[i] = {view_address(s, v, m.row, m.col), v.ld * (v.is_wide ? 4 : 2)};
-    }
-}
-
-PTX void load_piece(const site &s, loader &l, const copy_shape &c, uint32_t i)
-{
-    uint32_t slot = l.copied % COPY_SLOTS, barrier = barrier_at(s, BARRIER_COPIED + slot);
-    piece p = piece_at(c, i);
-
-    bulk_wait_read<COPY_SLOTS - COPY_AHEAD - 1>(); /* the slot's last store has read it */
-    barrier_expect(barrier, p.rows * p.bytes);
-    for (uint32_t r = 0; r < p.rows; r++)
-        bulk_load(s.shared + slot * COPY_SLOT_BYTES + r * p.bytes,
-                  c.from + (p.row + r) * c.row_bytes + p.at_bytes, p.bytes, barrier);
-    l.copied++;
-}
-
-/* `number`: of the piece, as counted by loader.copied. */
-PTX void store_piece(const site &s, const copy_shape &c, uint32_t i, uint32_t number,
-                     uint32_t targets)
-{
-    const copy_target *to = (const copy_target *)(s.memory + COPY_TARGETS_AT);
-    uint32_t slot = number % COPY_SLOTS;
-    piece p = piece_at(c, i);
-
-    await_barrier(s, barrier_at(s, BARRIER_COPIED + slot), number / COPY_SLOTS & 1);
-    for (uint32_t k = 0; k < targets; k++)
-        for (uint32_t r = 0; r < p.rows; r++)
-            bulk_store(to[k].address + (p.row + r) * to[k].row_bytes + p.at_bytes,
-                       s.shared + slot * COPY_SLOT_BYTES + r * p.bytes, p.bytes);
-    bulk_commit();
-}
-
+/* They borrow the stages. */
 PTX void await_stages(const site &s, const loader &l)
 {
     uint32_t stage = l.stage, phase = l.phase;
@@ -161,25 +77,6 @@ PTX void await_stages(const site &s, const loader &l)
         await_barrier(s, barrier_at(s, BARRIER_STAGE_EMPTY + stage), phase ^ 1);
         stage_advance(stage, phase);
     }
-}
-
-PTX void copy(const site &s, loader &l, const gpu_task &t)
-{
-    copy_shape c = copy_shape_of(s, t);
-    uint32_t first = l.copied;
-
-    find_copy_targets(s, t);
-    await_stages(s, l);
-    fence_proxy();
-    for (uint32_t i = 0; i < c.pieces + COPY_AHEAD; i++) {
-        if (i >= COPY_AHEAD)
-            store_piece(s, c, i - COPY_AHEAD, first + i - COPY_AHEAD, t.targets);
-        if (i < c.pieces)
-            load_piece(s, l, c, i);
-    }
-    bulk_wait_all();
-    fence_proxy();
-    signal_all(s, t);
 }
 
 /* ---- the role ---- */
@@ -193,7 +90,15 @@ PTX void use_as(const site &s, loader &l, const ring &r, uint32_t panels)
     l.panels = panels;
 }
 
-PTX void load_task(const site &s, loader &l, const gpu_task &t, const ring &r)
+PTX void load_copy(const site &s, loader &l, const gpu_task &t)
+{
+    await_stages(s, l);
+    if (t.kind == GPU_COPY)
+        copy(s, l.copied, t);
+}
+
+/* In the kernel that has attention. */
+PTX void load_attending(const site &s, loader &l, const gpu_task &t, const ring &r)
 {
     if (is_attention(t)) {
         use_as(s, l, r, t.n / 64);
@@ -201,16 +106,16 @@ PTX void load_task(const site &s, loader &l, const gpu_task &t, const ring &r)
         return;
     }
     load_late_values(s, l.attention);
-    if (uses_tiles(t)) {
-        use_as(s, l, r, 0);
+    if (!uses_tiles(t) && t.kind != GPU_COPY)
+        return;
+    use_as(s, l, r, 0);
+    if (uses_tiles(t))
         load_gemm(s, l, t);
-    } else if (t.kind == GPU_COPY) {
-        use_as(s, l, r, 0);
-        copy(s, l, t);
-    }
+    else
+        load_copy(s, l, t);
 }
 
-PTX void run_loader(const site &s)
+PTX void run_attending_loader(const site &s)
 {
     loader l = {};
     ring r = {0, 0};
@@ -225,10 +130,36 @@ PTX void run_loader(const site &s)
 
         if (t.kind == GPU_END)
             break;
-        load_task(s, l, t, r);
+        load_attending(s, l, t, r);
         ring_free(s, r);
     }
     load_late_values(s, l.attention);
+}
+
+/* In the other one.  One lane, but where rows are gathered. */
+PTX void run_loader(const site &s, uint32_t lane)
+{
+    loader l = {};
+    ring r = {0, 0};
+
+    for (;;) {
+        await_barrier_warp(s, barrier_at(s, BARRIER_TASK_FULL + r.slot), r.phase);
+        const gpu_task &t = ring_task(s, r);
+
+        if (t.kind == GPU_END)
+            return;
+        if (lane == 0 && uses_tiles(t))
+            load_gemm(s, l, t);
+        else if (lane == 0 && (t.kind == GPU_COPY || t.kind == GPU_GATHER))
+            load_copy(s, l, t);
+        __syncwarp();
+        if (t.kind == GPU_GATHER)
+            gather(s, l.copied, t, lane);
+        __syncwarp();
+        if (lane == 0)
+            barrier_arrive(barrier_at(s, BARRIER_TASK_EMPTY + r.slot));
+        ring_advance(s, r);
+    }
 }
 
 #endif

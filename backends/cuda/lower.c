@@ -48,11 +48,14 @@ static enum status lower_gemm(struct lowering *l)
 {
     const struct task *t = l->task;
     struct gpu_matrix a, b;
+    uint64_t sums = step_extent_b(t, &(struct segment){.k = t->k}).rows;
 
-    if (t->m > GPU_TILE_M || t->n > GPU_TILE_N)
+    if (t->m > GPU_TILE_M || sums > GPU_TILE_N)
         return lower_refuse(
             l, "a tile of %" PRIu64 " x %" PRIu64 ", this backend's are at most %d x %d", t->m,
-            t->n, GPU_TILE_M, GPU_TILE_N);
+            sums, GPU_TILE_M, GPU_TILE_N);
+    l->word.epilogue = t->epilogue;
+    l->out->activated += t->epilogue != EPILOGUE_NONE;
     TRY(lower_place(l, &t->a, t->a.rank, 0, &a));
     TRY(lower_place(l, &t->b, t->b.rank, 0, &b));
     l->word.kind = (uint8_t)lower_gemm_kind(l, &a, &b);
@@ -110,8 +113,8 @@ static enum status lower_op(struct lowering *l)
         return lower_refuse(l, "extents beyond 32 bits");
     if (t->op == OP_ATTENTION)
         return lower_attention(l);
-    if (t->op == OP_GATHER_ROWS)
-        return lower_gather(l);
+    if (op_indexes(t->op))
+        return lower_indexed(l);
     return t->op == OP_GEMM ? lower_gemm(l) : lower_move(l);
 }
 
@@ -124,8 +127,8 @@ static bool without_gaps(const struct task *t)
     return all && t->m * t->n < UINT32_MAX / 4;
 }
 
-/* Rows without gaps are one long row, if all of them are there.  A copy to nobody but itself is nothing; one to more targets
- * than the loader remembers goes the plain way. */
+/* Rows without gaps are one long row, if all of them are there.  A copy to nobody but itself is
+ * nothing; one to more targets than the loader remembers goes the plain way. */
 static void settle_copy(struct lowering *l)
 {
     if (l->word.kind == GPU_COPY && l->word.select == SELECT_ALL && without_gaps(l->task)) {
@@ -154,7 +157,7 @@ static enum status lower_task(struct lowered *out, uint32_t rank, uint32_t queue
     TRY(lower_waits(&l));
     if (l.word.kind != GPU_PUT && l.word.kind != GPU_SIGNAL) {
         TRY(lower_targets(&l));
-        TRY(task.op == OP_GATHER_ROWS ? lower_sources(&l) : lower_addends(&l));
+        TRY(op_indexes(task.op) ? lower_sources(&l) : lower_addends(&l));
     }
     if (l.word.kind != GPU_PUT)
         TRY(lower_signals(&l));
@@ -207,13 +210,17 @@ bool lowered_attends(const struct lowered *l)
 
 static enum status check_mixture(struct lowered *out)
 {
-    bool moves_by_index = out->kinds[GPU_ROUTE] + out->kinds[GPU_GATHER] +
-                              out->kinds[GPU_GATHER_PLAIN] > 0;
+    static const enum gpu_kind dynamic[] = {GPU_ROUTE, GPU_GATHER, GPU_GATHER_PLAIN, GPU_COMBINE,
+                                            GPU_COMBINE_PLAIN};
+    uint64_t count = out->activated;
 
-    if (!lowered_attends(out) || !moves_by_index)
+    for (uint32_t i = 0; i < sizeof dynamic / sizeof *dynamic; i++)
+        count += out->kinds[dynamic[i]];
+    if (!lowered_attends(out) || count == 0)
         return ST_OK;
-    snprintf(out->why, sizeof out->why, "cuda: a program with attention and with routes or gathers; "
-                                        "this backend's kernels have one or the other");
+    snprintf(out->why, sizeof out->why,
+             "cuda: a program with attention and with routes, rows by index or SwiGLU; this "
+             "backend's kernels have one or the other");
     return ST_INPUT;
 }
 
@@ -243,7 +250,7 @@ enum status lower_program(const struct program *p, const struct placement *ranks
 
 void lowered_free(struct lowered *l)
 {
-    struct gpu_table *tables[] = {&l->tasks, &l->links, &l->segments, &l->views,
+    struct gpu_table *tables[] = {&l->tasks, &l->links, &l->segments,  &l->views,
                                   &l->maps,  &l->walks, &l->view_next, &l->routes};
 
     for (uint32_t i = 0; i < sizeof tables / sizeof *tables; i++)

@@ -47,7 +47,7 @@ struct lowered {
     uint8_t *put_raised;    /* by rank and flag: raised by puts */
     struct gpu_table *puts; /* by rank: struct task */
     uint64_t kinds[GPU_KIND_COUNT]; /* tasks by enum gpu_kind */
-    uint64_t put_count;
+    uint64_t put_count, activated; /* tasks */
     char why[512];
 };
 

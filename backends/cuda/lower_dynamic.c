@@ -17,7 +17,9 @@ static enum status add_select(struct lowering *l)
         struct operand row = {l->rank, s->buffer, s->entry * width, width};
         struct gpu_matrix m;
 
-        if (t->op == OP_PUT && s->mode == SELECT_ENTRY)
+        if (t->op == OP_ATTENTION)
+            return lower_refuse(l, "a selection, which this backend's attention does not take");
+        if (t->op == OP_PUT && s->mode != SELECT_COUNT)
             return lower_refuse(l, "a put by an entry of a work list, this backend's are by count");
         if (t->op == OP_GEMM && s->b_step % t->b.ld != 0)
             return lower_refuse(l, "groups of b that are no whole rows apart");
@@ -35,9 +37,10 @@ static enum status add_select(struct lowering *l)
 static enum status add_index(struct lowering *l)
 {
     const struct task *t = l->task;
-    union gpu_link index, flags = {.indexed = {.rows_per_flag = 1}};
+    union gpu_link index, flags = {.indexed = {.rows_per_flag = 1}},
+                          weight = {.matrix = {.view = NO_VIEW}};
 
-    if (t->index.ld != 1)
+    if (t->op == OP_GATHER_ROWS && t->index.ld != 1)
         return lower_refuse(l, "an index list with gaps");
     TRY(lower_place(l, &t->index, l->rank, 0, &index.matrix));
     if (t->indexed.rows_per_flag > UINT32_MAX)
@@ -46,37 +49,43 @@ static enum status add_index(struct lowering *l)
     if (t->indexed.count > 0)
         flags.indexed = (struct gpu_indexed){t->indexed.first, t->indexed.count,
                                              (uint32_t)t->indexed.rows_per_flag, 0};
+    if (t->op == OP_COMBINE_ROWS && t->combine.weighted)
+        TRY(lower_place(l, &t->combine.weight, l->rank, 0, &weight.matrix));
     ADD(l->out, links, union gpu_link, &index);
     ADD(l->out, links, union gpu_link, &flags);
+    ADD(l->out, links, union gpu_link, &weight);
     return ST_OK;
 }
 
 enum status lower_dynamic(struct lowering *l)
 {
-    bool gathers = l->word.kind == GPU_GATHER || l->word.kind == GPU_GATHER_PLAIN;
+    bool indexes = op_indexes(l->task->op);
 
-    if (l->word.kind == GPU_SIGNAL || (l->task->select.mode == SELECT_ALL && !gathers))
+    if (l->word.kind == GPU_SIGNAL || (l->task->select.mode == SELECT_ALL && !indexes))
         return ST_OK;
     TRY(add_select(l));
-    return gathers ? add_index(l) : ST_OK;
+    return indexes ? add_index(l) : ST_OK;
 }
 
-/* ---- gathers ---- */
+/* ---- rows by index ---- */
 
-enum status lower_gather(struct lowering *l)
+enum status lower_indexed(struct lowering *l)
 {
     const struct task *t = l->task;
     const struct program *p = l->out->program;
     bool stacked = t->a.rank == RANK_NODE;
 
     if (t->out_count != 1 || t->out[0].rank == RANK_NODE)
-        return lower_refuse(l, "rows are gathered to one target");
-    if (p->buffers[t->a.buffer].dtype != p->buffers[t->out[0].buffer].dtype)
+        return lower_refuse(l, "rows by index go to one target");
+    if (t->op == OP_GATHER_ROWS &&
+        p->buffers[t->a.buffer].dtype != p->buffers[t->out[0].buffer].dtype)
         return lower_refuse(l, "rows are gathered as they are, to the same type");
-    if (t->k > INT32_MAX || p->buffers[t->a.buffer].rows >= UINT32_MAX)
+    if (t->k > INT32_MAX || p->buffers[t->a.buffer].rows >= UINT32_MAX ||
+        program_index_terms(t) > INT32_MAX)
         return lower_refuse(l, "index values beyond 31 bits");
     l->word.kind = (uint8_t)lower_move_kind(l);
     l->word.b_row = stacked ? (uint32_t)p->buffers[t->a.buffer].rows : UINT32_MAX;
+    l->word.b_col = (uint32_t)program_index_terms(t);
     return ST_OK;
 }
 
@@ -109,13 +118,17 @@ static enum status control_view(struct lowering *l, uint32_t buffer, uint32_t *v
     return ST_OK;
 }
 
-static bool route_fits(const struct route *r)
+/* What is counted in 32 bits, the largest numbers being `back`'s words and slots of whole tiles. */
+static bool route_fits(const struct route *r, uint64_t list_rows)
 {
-    uint64_t pairs, rows;
+    uint64_t pairs, rows, slots;
 
     return !__builtin_mul_overflow(r->tokens + 1, r->top_k, &pairs) && pairs < INT32_MAX &&
-           !__builtin_mul_overflow(r->slot_rows, world_ranks(r->world), &rows) && rows < INT32_MAX &&
-           r->experts < INT32_MAX && r->capacity < INT32_MAX && r->tile_rows < INT32_MAX;
+           !__builtin_mul_overflow(r->slot_rows, world_ranks(r->world), &rows) &&
+           rows < INT32_MAX && !__builtin_mul_overflow(rows, r->top_k, &rows) && rows < INT32_MAX &&
+           !__builtin_mul_overflow(list_rows, r->tile_rows, &slots) &&
+           !__builtin_mul_overflow(slots, r->world.gpus_per_node, &slots) && slots < INT32_MAX &&
+           r->experts < INT32_MAX && r->capacity < INT32_MAX;
 }
 
 enum status lower_route(struct lowering *l)
@@ -124,7 +137,7 @@ enum status lower_route(struct lowering *l)
     struct lowered_route x = {.route = r};
     struct gpu_route *g = &x.word;
 
-    if (!route_fits(r))
+    if (!route_fits(r, r->kind == ROUTE_RECEIVE ? l->out->program->buffers[r->list].rows : 0))
         return lower_refuse(l, "a routing table beyond 31 bits");
     *g = (struct gpu_route){.kind = r->kind,
                             .tokens = (uint32_t)r->tokens,
@@ -135,15 +148,20 @@ enum status lower_route(struct lowering *l)
                             .rank = l->rank,
                             .slot_rows = (uint32_t)r->slot_rows,
                             .capacity = (uint32_t)r->capacity,
-                            .tile_rows = (uint32_t)r->tile_rows};
+                            .tile_rows = (uint32_t)r->tile_rows,
+                            .aligned = r->aligned,
+                            .returns = r->back != NO_BUFFER,
+                            .stack_rows = (uint32_t)route_rows_max(r)};
     TRY(control_view(l, r->table, &g->table));
     TRY(control_view(l, r->index, &g->index));
-    if (r->kind == ROUTE_SEND) {
-        TRY(control_view(l, r->counts, &g->counts));
-    } else {
+    if (r->kind == ROUTE_RECEIVE) {
         TRY(control_view(l, r->list, &g->list));
         g->list_rows = (uint32_t)l->out->program->buffers[r->list].rows;
     }
+    if (g->returns)
+        TRY(control_view(l, r->back, &g->back));
+    if (g->returns || r->kind == ROUTE_SEND)
+        TRY(control_view(l, r->counts, &g->counts));
     l->word.kind = GPU_ROUTE;
     l->word.k = (uint32_t)l->out->routes.count;
     ADD(l->out, routes, struct lowered_route, &x);

@@ -1,6 +1,8 @@
 /* Which way a task is run: the fastest that its shape and alignment allow. */
 #include "backends/cuda/lower_task.h"
 
+#define STORE_COLS 64 /* that go out at a time */
+
 static bool is_mapped(const struct lowered *out, const struct gpu_matrix *m)
 {
     return lower_view(out, m->view)->maps != NO_VIEW;
@@ -35,8 +37,8 @@ static bool loads_by_map(const struct lowering *l, const struct gpu_matrix *a,
     return blocks > 0;
 }
 
-/* A whole tile goes out unless the matrix itself ends where the task's part does; of an attention as
- * many columns as it has.  How many rows of a dynamic task there are turns out on the device. */
+/* A whole tile goes out unless the matrix itself ends where the task's part does; of an attention
+ * as many columns as it has.  How many rows of a dynamic task there are turns out on the device. */
 static bool tile_fits(struct lowering *l, const struct operand *o, uint32_t owner)
 {
     const struct task *t = l->task;
@@ -47,8 +49,7 @@ static bool tile_fits(struct lowering *l, const struct operand *o, uint32_t owne
         return false;
     rows = lower_view_rows(l->out, o->buffer, lower_view(l->out, m.view)->ld);
     return (t->m == GPU_TILE_M || t->select.mode != SELECT_ALL || m.row + t->m == rows) &&
-           (t->n == GPU_TILE_N || t->op == OP_ATTENTION ||
-            m.col + t->n == lower_view(l->out, m.view)->ld);
+           (t->n % STORE_COLS == 0 || m.col + t->n == lower_view(l->out, m.view)->ld);
 }
 
 bool lower_stores_by_map(struct lowering *l)
@@ -85,7 +86,8 @@ static bool in_vectors(const struct lowering *l, const struct operand *o, uint64
 {
     const struct buffer *b = &l->out->program->buffers[o->buffer];
     uint64_t bytes = dtype_bytes(b->dtype);
-    bool one_row = l->task->m == 1 && l->task->select.mode == SELECT_ALL && l->task->op != OP_GATHER_ROWS;
+    bool one_row =
+        l->task->m == 1 && l->task->select.mode == SELECT_ALL && !op_indexes(l->task->op);
 
     return b->dtype == l->out->program->buffers[l->task->out[0].buffer].dtype &&
            (o->offset + extra) * bytes % 16 == 0 && (o->ld * bytes % 16 == 0 || one_row) &&
@@ -102,21 +104,29 @@ static bool all_in_vectors(const struct lowering *l)
     for (uint32_t i = 0; i < t->addend_count; i++)
         if (!in_vectors(l, &t->addend, i * t->addend_stride))
             return false;
-    return (t->op != OP_COPY && t->op != OP_GATHER_ROWS) || in_vectors(l, &t->a, 0);
+    return (t->op != OP_COPY && !op_indexes(t->op)) || in_vectors(l, &t->a, 0);
+}
+
+static bool is_bf16(const struct lowering *l)
+{
+    return l->out->program->buffers[l->task->out[0].buffer].dtype == DTYPE_BF16;
 }
 
 static bool stores_by_rows(const struct lowering *l)
 {
     const struct task *t = l->task;
 
-    return t->out_count > 0 && t->addend_count == 0 && all_in_vectors(l) &&
-           l->out->program->buffers[t->out[0].buffer].dtype == DTYPE_BF16;
+    return t->out_count > 0 && t->addend_count == 0 && all_in_vectors(l) && is_bf16(l);
 }
 
 enum gpu_kind lower_gemm_kind(struct lowering *l, const struct gpu_matrix *a,
                               const struct gpu_matrix *b)
 {
-    if (!loads_by_map(l, a, b))
+    /* Gate and up of eight columns are in one thread's registers; of fewer they are not. */
+    bool lanes_differ = l->task->epilogue != EPILOGUE_NONE &&
+                        (l->task->n % SWIGLU_GROUP != 0 || !stores_by_rows(l));
+
+    if (!loads_by_map(l, a, b) || lanes_differ)
         return GPU_GEMM_PLAIN;
     if (lower_stores_by_map(l) && adds_by_map(l) &&
         (l->task->select.mode == SELECT_ALL || stores_by_rows(l)))
@@ -126,13 +136,15 @@ enum gpu_kind lower_gemm_kind(struct lowering *l, const struct gpu_matrix *a,
 
 enum gpu_kind lower_move_kind(const struct lowering *l)
 {
-    const struct program *p = l->out->program;
     bool vectors = all_in_vectors(l);
 
     if (l->task->op == OP_COPY)
         return vectors ? GPU_COPY : GPU_COPY_PLAIN;
     if (l->task->op == OP_GATHER_ROWS)
         return vectors ? GPU_GATHER : GPU_GATHER_PLAIN;
-    return vectors && p->buffers[l->task->out[0].buffer].dtype == DTYPE_BF16 ? GPU_REDUCE
-                                                                             : GPU_REDUCE_PLAIN;
+    if (l->task->op == OP_COMBINE_ROWS)
+        return vectors && is_bf16(l) && l->task->combine.terms <= GPU_COMBINE_TERMS
+                   ? GPU_COMBINE
+                   : GPU_COMBINE_PLAIN;
+    return vectors && is_bf16(l) ? GPU_REDUCE : GPU_REDUCE_PLAIN;
 }

@@ -37,8 +37,8 @@ static enum status add_wait(struct lowering *l, const struct wait *w, uint8_t *c
     return add_link(l->out, link);
 }
 
-/* A task that cannot wait in the middle waits for everything at its entry: that is never too early.  What is
- * selected may turn out to be a kind that cannot. */
+/* A task that cannot wait in the middle waits for everything at its entry: that is never too early.
+ * What is selected may turn out to be a kind that cannot. */
 static bool waits_late(const struct lowering *l)
 {
     return l->word.kind == GPU_GEMM && l->task->select.mode == SELECT_ALL;

@@ -6,7 +6,7 @@
 
 #include "backends/cuda/lower.h"
 
-#define NO_VIEW UINT32_MAX /* or map */
+#define NO_VIEW GPU_NO_VIEW
 
 struct lowering {
     struct lowered *out;
@@ -50,7 +50,7 @@ enum status lower_addend(struct lowering *l, const struct operand *o, uint64_t e
 
 /* ---- lower_dynamic.c ---- */
 
-enum status lower_gather(struct lowering *l);
+enum status lower_indexed(struct lowering *l);
 enum status lower_route(struct lowering *l);
 enum status lower_sources(struct lowering *l);
 /* What stands behind the signals of a task that looks into control buffers. */

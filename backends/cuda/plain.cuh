@@ -82,6 +82,20 @@ PTX float dot_segments(const site &s, const gpu_task &t, uint32_t row, uint32_t 
     return sum;
 }
 
+PTX float swiglu(float gate, float up)
+{
+    return __fdividef(gate, 1.0f + __expf(-gate)) * up;
+}
+
+/* Gate and up are rows of b in turn (core/program.h). */
+PTX float dot_activated(const site &s, const gpu_task &t, uint32_t row, uint32_t col)
+{
+    uint32_t first = col / SWIGLU_GROUP * SWIGLU_GROUP, gate = 2 * first + col - first;
+
+    return swiglu(dot_segments(s, t, row, gate),
+                  dot_segments(s, t, row, gate + min(SWIGLU_GROUP, t.n - first)));
+}
+
 /* One element: GEMM, REDUCE (no product) and COPY (no addends either; a payload of NaN may be lost
  * only where the types differ). */
 PTX void plain_task(const site &s, const gpu_task &t, uint32_t thread)
@@ -91,7 +105,7 @@ PTX void plain_task(const site &s, const gpu_task &t, uint32_t thread)
         float value = 0;
 
         if (t.kind == GPU_GEMM_PLAIN) {
-            value = dot_segments(s, t, row, col);
+            value = t.epilogue == EPILOGUE_SWIGLU ? dot_activated(s, t, row, col) : dot_segments(s, t, row, col);
         } else if (t.kind == GPU_COPY_PLAIN) {
             matrix a = matrix_of(s, t.a_view, t.a_row, t.a_col);
 

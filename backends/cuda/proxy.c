@@ -50,7 +50,8 @@ static void start_put(struct proxy *p, const struct task *put, uint64_t epoch, u
         raise_flags(p, put);
         return;
     }
-    __atomic_fetch_add(buffer_is_control(b) ? &p->control_bytes : &p->bytes, bytes, __ATOMIC_RELAXED);
+    __atomic_fetch_add(buffer_is_control(b) ? &p->control_bytes : &p->bytes, bytes,
+                       __ATOMIC_RELAXED);
     pending->put = put;
     if (loopback_put(&p->link, located(p, put->out[0].rank, &put->out[0], epoch),
                      located(p, p->rank, &put->a, epoch), bytes, &pending->ticket) == cudaSuccess)

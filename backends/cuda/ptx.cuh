@@ -170,6 +170,22 @@ PTX void add_release(uint64_t address, uint64_t add, bool system)
         asm volatile("red.release.gpu.global.add.u64 [%0], %1;" ::"l"(address), "l"(add) : "memory");
 }
 
+PTX void fence_release(bool system)
+{
+    if (system)
+        asm volatile("fence.acq_rel.sys;" ::: "memory");
+    else
+        asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+PTX void add_relaxed(uint64_t address, uint64_t add, bool system)
+{
+    if (system)
+        asm volatile("red.relaxed.sys.global.add.u64 [%0], %1;" ::"l"(address), "l"(add) : "memory");
+    else
+        asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" ::"l"(address), "l"(add) : "memory");
+}
+
 PTX void store_release_system(uint64_t address, uint64_t v)
 {
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(address), "l"(v) : "memory");

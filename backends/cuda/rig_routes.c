@@ -6,9 +6,13 @@
 
 static uint64_t scratch_words(const struct lowered_route *x)
 {
-    uint64_t experts = route_expert_count(x->route, x->word.rank);
+    const struct route *r = x->route;
+    const struct gpu_route *g = &x->word;
+    uint32_t ranks = g->returns ? g->gpus : 1,
+             first = g->returns ? g->rank / g->gpus * g->gpus : g->rank;
+    uint64_t experts = route_expert_begin(r, first + ranks) - route_expert_begin(r, first);
 
-    return GPU_ROUTE_WORDS(x->word.tokens, experts, x->word.list_rows);
+    return GPU_ROUTE_WORDS(ranks, experts, g->list_rows, r->tokens, g->list_rows * r->tile_rows);
 }
 
 enum status rig_create_routes(struct rig *r)

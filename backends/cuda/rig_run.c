@@ -9,8 +9,8 @@ static enum status launch(struct rig *r, struct device *d)
 {
     d->program.epoch = r->epoch;
     TRY_CUDA(r, cudaSetDevice(d->index));
-    TRY_CUDA(r, gpu_interpreter_launch(&d->program, lowered_attends(&r->lowered),
-                                       d->worker_count, d->stream));
+    TRY_CUDA(r, gpu_interpreter_launch(&d->program, lowered_attends(&r->lowered), d->worker_count,
+                                       d->stream));
     return ST_OK;
 }
 
@@ -166,7 +166,8 @@ static void fill(const struct rig *r, struct run_result *result)
     result->puts = r->lowered.put_count * r->epoch;
     for (uint32_t i = 0; i < r->rank_count; i++) {
         result->put_bytes += __atomic_load_n(&r->ranks[i].proxy.bytes, __ATOMIC_RELAXED);
-        result->put_control_bytes += __atomic_load_n(&r->ranks[i].proxy.control_bytes, __ATOMIC_RELAXED);
+        result->put_control_bytes +=
+            __atomic_load_n(&r->ranks[i].proxy.control_bytes, __ATOMIC_RELAXED);
         result->rows_dropped += r->ranks[i].dropped;
     }
     result->elements_checked = r->check.checked;

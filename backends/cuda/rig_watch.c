@@ -144,19 +144,37 @@ static struct stuck describe(const struct rig *r, const struct gpu_worker *w, en
     };
 }
 
-static uint64_t collect_device(const struct rig *r, const struct device *d, struct stuck *out)
+/* Blocked, but not by a flag. */
+static struct hang_open describe_push(const struct rig *r, const struct gpu_worker *w,
+                                      const struct gpu_stuck *g)
 {
-    uint64_t total = (uint64_t)d->worker_count * GPU_ROLE_COUNT, count = 0;
+    return (struct hang_open){.rank = w->rank,
+                              .queue = g->queue,
+                              .index = g->index,
+                              .epoch = r->epoch,
+                              .state = "waits for room in the FIFO to its rank's proxy",
+                              .held = true};
+}
+
+/* What roles of a device's workers noted: into h's two lists, which have room. */
+static void collect_device(const struct rig *r, const struct device *d, struct hang *h,
+                           struct stuck *flags, struct hang_open *pushes)
+{
+    uint64_t total = (uint64_t)d->worker_count * GPU_ROLE_COUNT;
     struct gpu_stuck *stuck = calloc(total, sizeof *stuck);
 
     if (stuck &&
         cudaMemcpy(stuck, d->stuck, total * sizeof *stuck, cudaMemcpyDeviceToHost) == cudaSuccess)
-        for (uint64_t i = 0; i < total; i++)
-            if (stuck[i].waits && stuck[i].flag != GPU_NO_FLAG)
-                out[count++] = describe(r, &d->workers[i / GPU_ROLE_COUNT],
-                                        (enum gpu_role)(i % GPU_ROLE_COUNT), &stuck[i]);
+        for (uint64_t i = 0; i < total; i++) {
+            const struct gpu_worker *w = &d->workers[i / GPU_ROLE_COUNT];
+
+            if (stuck[i].waits && stuck[i].flag == GPU_NO_FLAG)
+                pushes[h->open_count++] = describe_push(r, w, &stuck[i]);
+            else if (stuck[i].waits)
+                flags[h->stuck_count++] =
+                    describe(r, w, (enum gpu_role)(i % GPU_ROLE_COUNT), &stuck[i]);
+        }
     free(stuck);
-    return count;
 }
 
 static void collect_rank(const struct rig *r, uint32_t rank, struct hang_rank *out)
@@ -174,23 +192,26 @@ static void collect_rank(const struct rig *r, uint32_t rank, struct hang_rank *o
 
 void rig_report_hang(struct rig *r, char *out, size_t out_bytes)
 {
-    uint64_t workers = 0, count = 0;
+    uint64_t notes = 1;
     struct hang_rank *ranks = calloc(r->rank_count, sizeof *ranks);
-    struct stuck *stuck;
+    struct hang_open *pushes;
+    struct stuck *flags;
 
     for (uint32_t i = 0; i < r->device_count; i++)
-        workers += r->devices[i].worker_count;
-    stuck = calloc(workers * GPU_ROLE_COUNT + 1, sizeof *stuck);
-    if (stuck && ranks) {
+        notes += (uint64_t)r->devices[i].worker_count * GPU_ROLE_COUNT;
+    flags = calloc(notes, sizeof *flags);
+    pushes = calloc(notes, sizeof *pushes);
+    if (flags && pushes && ranks) {
+        struct hang h = {.program = r->program, .ranks = ranks, .stuck = flags, .open = pushes};
+
         for (uint32_t i = 0; i < r->device_count; i++)
-            count += collect_device(r, &r->devices[i], stuck + count);
+            collect_device(r, &r->devices[i], &h, flags, pushes);
         for (uint32_t i = 0; i < r->rank_count; i++)
             collect_rank(r, i, &ranks[i]);
-        hang_report_write(
-            &(struct hang){
-                .program = r->program, .ranks = ranks, .stuck = stuck, .stuck_count = count},
-            "no progress: no flag and no queue has moved for the time-out", out, out_bytes);
+        hang_report_write(&h, "no progress: no flag and no queue has moved for the time-out", out,
+                          out_bytes);
     }
-    free(stuck);
+    free(pushes);
+    free(flags);
     free(ranks);
 }

@@ -1,244 +1,53 @@
-/* OP_ROUTE by the consumers: count, scan, place (core/route.h), as backends/ops/route.c does one by one.
- *
- * Each warp has a run of tokens.  It takes 32 at a time, a lane a token, each with a mask of the experts that the
- * token chose; transposed, each lane has an expert with a mask of tokens, so that places follow from counting
- * bits, in order. */
+/* OP_ROUTE by the consumers: count, scan, place (core/route.h), as backends/ops/route.c does one by
+ * one. */
 #ifndef BACKENDS_CUDA_ROUTE_CUH
 #define BACKENDS_CUDA_ROUTE_CUH
 
-#include "backends/cuda/plain.cuh"
-#include "core/route.h"
+#include "backends/cuda/route_walk.cuh"
 
-struct router {
-    const gpu_route &route;
-    const int32_t *table;
-    uint32_t warp, lane;
-    uint32_t first_expert, experts; /* the own ones */
-    uint32_t *counts;               /* [warp][expert]: how many, then how many before the warp's */
-    uint32_t *begin, *entry;        /* [expert and one more]: first row, first entry */
-    uint32_t *ready;                /* [entry] */
-    uint32_t *place;                /* [token] */
-    uint32_t kept_end;              /* pairs from this one on are dropped: token * top_k + choice */
-};
-
-#define NOTHING_DROPPED UINT32_MAX
-
-PTX uint32_t part_first(uint32_t total, uint32_t parts, uint32_t i)
-{
-    return total / parts * i + (uint32_t)((uint64_t)(total % parts) * i / parts);
-}
-
-PTX uint32_t *control_words(const site &s, uint32_t view)
-{
-    return (uint32_t *)view_address(s, s.program->views[view], 0, 0);
-}
-
-PTX void consumers_meet(void)
-{
-    asm volatile("bar.sync 1, %0;" ::"n"(CONSUMERS) : "memory");
-}
-
-PTX router router_of(const site &s, const gpu_route &g, uint32_t thread)
-{
-    uint32_t ranks = g.nodes * g.gpus, first = part_first(g.experts, ranks, g.rank);
-    uint32_t experts = part_first(g.experts, ranks, g.rank + 1) - first;
-    uint32_t *counts = (uint32_t *)g.scratch, *begin = counts + GPU_ROUTE_WARPS * (experts + 1);
-
-    return {g,
-            (const int32_t *)control_words(s, g.table),
-            thread / 32,
-            thread % 32,
-            first,
-            experts,
-            counts,
-            begin,
-            begin + experts + 1,
-            begin + 2 * (experts + 1),
-            begin + 2 * (experts + 1) + g.list_rows,
-            NOTHING_DROPPED};
-}
-
-/* ---- choices ---- */
-
-/* Choices j .. j + 3 of a token; -1 where there are no more. */
-PTX int4 choices_at(const router &x, uint32_t token, uint32_t j)
-{
-    const int32_t *row = x.table + (uint64_t)token * x.route.top_k;
-
-    if (x.route.top_k % 4 == 0)
-        return *(const int4 *)(row + j);
-    return {row[j], j + 1 < x.route.top_k ? row[j + 1] : -1, j + 2 < x.route.top_k ? row[j + 2] : -1,
-            j + 3 < x.route.top_k ? row[j + 3] : -1};
-}
-
-/* By number from `first` on, modulo 32. */
-PTX uint32_t bit_of(int32_t expert, uint32_t first, uint32_t count)
-{
-    uint32_t i = (uint32_t)expert - first;
-
-    return i < count ? 1u << i % 32 : 0;
-}
-
-#define ROUTE_BATCH 4 /* tokens of a lane at a time, so that as many loads are under way */
-#define NO_TOKEN UINT32_MAX
-
-struct batch {
-    uint32_t token[ROUTE_BATCH];
-    uint32_t mask[ROUTE_BATCH]; /* of experts it chose */
-};
-
-/* Which of experts [first, first + count) the batch's tokens chose, by pairs that are kept. */
-PTX void find_masks(const router &x, batch &k, uint32_t first, uint32_t count)
-{
-#pragma unroll
-    for (int b = 0; b < ROUTE_BATCH; b++)
-        k.mask[b] = 0;
-    for (uint32_t j = 0; j < x.route.top_k; j += 4) {
-        int4 c[ROUTE_BATCH];
-
-#pragma unroll
-        for (int b = 0; b < ROUTE_BATCH; b++)
-            c[b] = k.token[b] == NO_TOKEN ? int4{-1, -1, -1, -1} : choices_at(x, k.token[b], j);
-#pragma unroll
-        for (int b = 0; b < ROUTE_BATCH; b++) {
-            uint32_t pair = k.token[b] * x.route.top_k + j;
-            uint32_t kept = pair < x.kept_end ? x.kept_end - pair : 0;
-
-            k.mask[b] |= kept > 0 ? bit_of(c[b].x, first, count) : 0;
-            k.mask[b] |= kept > 1 ? bit_of(c[b].y, first, count) : 0;
-            k.mask[b] |= kept > 2 ? bit_of(c[b].z, first, count) : 0;
-            k.mask[b] |= kept > 3 ? bit_of(c[b].w, first, count) : 0;
-        }
-    }
-}
-
-/* Bit j of lane i becomes bit i of lane j. */
-PTX uint32_t transpose(uint32_t mask, uint32_t lane)
-{
-    uint32_t low = 0x0000ffff;
-
-#pragma unroll
-    for (uint32_t step = 16; step > 0; step >>= 1, low ^= low << step) {
-        uint32_t other = __shfl_xor_sync(ALL_LANES, mask, step);
-
-        mask = lane & step ? (mask & ~low) | (other & ~low) >> step : (mask & low) | (other & low) << step;
-    }
-    return mask;
-}
-
-/* Of this lane and all before it. */
-PTX uint32_t sum_up(uint32_t value, uint32_t lane)
-{
-#pragma unroll
-    for (uint32_t step = 1; step < 32; step <<= 1) {
-        uint32_t before = __shfl_up_sync(ALL_LANES, value, step);
-
-        value += lane >= step ? before : 0;
-    }
-    return value;
-}
-
-/* ---- who goes to a node ---- */
-
-/* The tokens of a rank that chose an expert of a node, in order: the i-th token's number among them stands in
- * out[i], or, listed, those tokens in out[0] and on.  By one warp; returns how many. */
-PTX uint32_t number_goers(const router &x, uint32_t rank, uint32_t node, bool listed, uint32_t *out)
-{
-    const gpu_route &g = x.route;
-    uint32_t ranks = g.nodes * g.gpus, begin = part_first(g.tokens, ranks, rank);
-    uint32_t size = part_first(g.tokens, ranks, rank + 1) - begin, count = 0;
-    uint32_t first = part_first(g.experts, ranks, node * g.gpus);
-    uint32_t experts = part_first(g.experts, ranks, (node + 1) * g.gpus) - first;
-
-    for (uint32_t base = 0; base < size; base += 32 * ROUTE_BATCH) {
-        batch k;
-
-#pragma unroll
-        for (int b = 0; b < ROUTE_BATCH; b++)
-            k.token[b] = base + b * 32 + x.lane < size ? begin + base + b * 32 + x.lane : NO_TOKEN;
-        find_masks(x, k, first, experts);
-#pragma unroll
-        for (int b = 0; b < ROUTE_BATCH; b++) {
-            uint32_t goers = __ballot_sync(ALL_LANES, k.mask[b] != 0);
-            uint32_t number = count + __popc(goers & ((1u << x.lane) - 1));
-
-            if (k.mask[b] != 0)
-                out[listed ? number : k.token[b] - begin] = listed ? k.token[b] - begin : number;
-            count += __popc(goers);
-        }
-    }
-    return count;
-}
+/* ---- what is sent, and what has come ---- */
 
 PTX void route_sends(const site &s, const router &x)
 {
     const gpu_route &g = x.route;
+    uint32_t own = g.rank / g.gpus, *counts = control_words(s, g.counts);
 
     for (uint32_t node = x.warp; node < g.nodes; node += GPU_ROUTE_WARPS) {
-        uint32_t *index = control_words(s, g.index) + (uint64_t)node * g.slot_rows, count = 0;
+        uint32_t *index = control_words(s, g.index), slot = node * g.slot_rows, count;
+        uint32_t *back = g.returns ? control_words(s, g.back) + node : NULL;
 
-        if (node != g.rank / g.gpus)
-            count = number_goers(x, g.rank, node, true, index);
-        if (x.lane == 0)
-            control_words(s, g.counts)[node] = count;
+        if (node == own && !back) {
+            counts[node] = 0;
+            continue;
+        }
+        count = each_token(x, g.rank, node, [&](uint32_t i, bool goes, uint32_t number) {
+            uint32_t row = slot + (node == own ? i : number);
+
+            if (goes && node != own)
+                index[row] = i;
+            if (back)
+                back[i * g.nodes] = goes ? row : (uint32_t)INDEX_DROPPED;
+        });
+        counts[node] = node == own ? 0 : count;
     }
 }
 
-PTX void place_arrivals(const router &x)
+/* Also, for the way back, how many rows each slot holds. */
+PTX void place_arrivals(const site &s, const router &x)
 {
     const gpu_route &g = x.route;
     uint32_t ranks = g.nodes * g.gpus, own = g.rank / g.gpus;
 
-    for (uint32_t rank = x.warp; rank < ranks; rank += GPU_ROUTE_WARPS)
+    for (uint32_t rank = x.warp; rank < ranks; rank += GPU_ROUTE_WARPS) {
+        uint32_t begin = part_first(g.tokens, ranks, rank), *place = x.place + begin;
+        uint32_t count = part_first(g.tokens, ranks, rank + 1) - begin;
+
         if (rank / g.gpus != own)
-            number_goers(x, rank, own, false, x.place + part_first(g.tokens, ranks, rank));
-}
-
-/* ---- the walk: tokens in the order in which they can be here, dealt out to the warps in runs ---- */
-
-struct walk_run {
-    uint32_t first, end;
-};
-
-PTX uint32_t longest_shard(const gpu_route &g)
-{
-    return (g.tokens + g.nodes * g.gpus - 1) / (g.nodes * g.gpus);
-}
-
-PTX walk_run run_of(const router &x)
-{
-    uint32_t all = longest_shard(x.route) * x.route.nodes * x.route.gpus;
-    uint32_t each = (all + GPU_ROUTE_WARPS - 1) / GPU_ROUTE_WARPS, first = min(x.warp * each, all);
-
-    return {first, min(first + each, all)};
-}
-
-struct walker {
-    uint32_t token; /* or NO_TOKEN: that rank's shard is shorter */
-    uint32_t step;  /* when it can be here */
-    uint32_t gpu, node;
-};
-
-PTX walker walker_at(const gpu_route &g, uint32_t at)
-{
-    uint32_t shard = longest_shard(g), ranks = g.nodes * g.gpus;
-    uint32_t gpu = at % g.gpus, place = at / g.gpus % shard, back = at / g.gpus / shard;
-    uint32_t node = (g.rank / g.gpus + g.nodes - back) % g.nodes, from = node * g.gpus + gpu;
-    uint32_t token = part_first(g.tokens, ranks, from) + place;
-
-    return {token < part_first(g.tokens, ranks, from + 1) ? token : NO_TOKEN,
-            back == 0 ? 0 : back * shard + place, gpu, node};
-}
-
-PTX void walk_batch(const router &x, const walk_run &run, uint32_t at, uint32_t group, batch &k)
-{
-#pragma unroll
-    for (int b = 0; b < ROUTE_BATCH; b++) {
-        uint32_t mine = at + b * 32 + x.lane;
-
-        k.token[b] = mine < run.end ? walker_at(x.route, mine).token : NO_TOKEN;
+            count = each_token(x, rank, own,
+                               [&](uint32_t i, bool, uint32_t number) { place[i] = number; });
+        if (g.returns && rank % g.gpus == g.rank % g.gpus)
+            control_words(s, g.counts)[rank / g.gpus] = count;
     }
-    find_masks(x, k, x.first_expert + group, min(x.experts - group, 32));
 }
 
 /* ---- count, scan ---- */
@@ -246,24 +55,27 @@ PTX void walk_batch(const router &x, const walk_run &run, uint32_t at, uint32_t 
 PTX void count_rows(const router &x)
 {
     walk_run run = run_of(x);
+    expert_group e;
 
-    for (uint32_t group = 0; group < x.experts; group += 32) {
+    for (uint32_t first = 0; first < x.experts; first += e.count) {
         uint32_t count = 0;
 
+        e = group_at(x, first);
         for (uint32_t at = run.first; at < run.end; at += 32 * ROUTE_BATCH) {
             batch k;
 
-            walk_batch(x, run, at, group, k);
+            walk_batch(x, run, at, e, k);
 #pragma unroll
             for (int b = 0; b < ROUTE_BATCH; b++)
                 count += __popc(transpose(k.mask[b], x.lane));
         }
-        if (group + x.lane < x.experts)
-            x.counts[x.warp * x.experts + group + x.lane] = count;
+        if (x.lane < e.count)
+            x.counts[x.warp * x.experts + first + x.lane] = count;
     }
 }
 
-/* Makes counts[warp][expert] the rows of the expert before the warp's; returns how many it has in all. */
+/* Makes counts[warp][expert] the rows of the expert before the warp's; returns how many it has in
+ * all. */
 PTX uint32_t sum_warps(const router &x, uint32_t expert)
 {
     uint32_t sum = 0;
@@ -312,90 +124,161 @@ PTX void count_and_scan(const router &x)
 
 /* ---- what there is no room for ---- */
 
-PTX uint32_t own_pairs(const router &x, uint32_t token)
+struct expert_range {
+    uint32_t first, count;
+};
+
+PTX uint32_t pairs_of(const router &x, uint32_t token, const expert_range &e)
 {
     uint32_t count = 0;
 
     for (uint32_t j = 0; token < x.route.tokens && j < x.route.top_k; j++)
-        count += (uint32_t)x.table[(uint64_t)token * x.route.top_k + j] - x.first_expert < x.experts;
+        count += (uint32_t)x.table[(uint64_t)token * x.route.top_k + j] - e.first < e.count;
     return count;
 }
 
-/* The choice that is the token's own pair number `number`. */
-PTX uint32_t choice_of(const router &x, uint32_t token, uint32_t number)
+/* The choice that is the token's pair number `number` with these experts. */
+PTX uint32_t choice_of(const router &x, uint32_t token, const expert_range &e, uint32_t number)
 {
     uint32_t j = 0;
 
     for (;; j++)
-        if ((uint32_t)x.table[(uint64_t)token * x.route.top_k + j] - x.first_expert < x.experts && number-- == 0)
+        if ((uint32_t)x.table[(uint64_t)token * x.route.top_k + j] - e.first < e.count &&
+            number-- == 0)
             return j;
 }
 
-/* Pairs count in the order of tokens and of choices.  Every warp finds it for itself: drops are rare. */
-PTX uint32_t find_kept_end(const router &x)
+/* The first pair, in the order of tokens and of choices, that a rank has no room for; by one warp.
+ */
+PTX uint32_t find_kept_end(const router &x, const expert_range &e)
 {
     uint32_t before = 0;
 
     for (uint32_t first = 0;; first += 32) {
-        uint32_t token = first + x.lane, own = own_pairs(x, token), sum = before + sum_up(own, x.lane);
+        uint32_t token = first + x.lane, own = pairs_of(x, token, e),
+                 sum = before + sum_up(own, x.lane);
         uint32_t over = __ballot_sync(ALL_LANES, sum > x.route.capacity), end = 0;
 
         before = __shfl_sync(ALL_LANES, sum, 31);
         if (over == 0)
             continue;
         if (x.lane == __ffs(over) - 1)
-            end = token * x.route.top_k + choice_of(x, token, x.route.capacity - (sum - own));
+            end = token * x.route.top_k + choice_of(x, token, e, x.route.capacity - (sum - own));
         return __shfl_sync(ALL_LANES, end, __ffs(over) - 1);
     }
 }
 
-PTX void drop_rows(router &x, uint32_t thread)
+PTX uint32_t rows_of_rank(const router &x, uint32_t rank)
 {
-    uint32_t rows = x.begin[x.experts];
+    return x.begin[first_expert_of(x, rank + 1)] - x.begin[first_expert_of(x, rank)];
+}
 
-    if (rows <= x.route.capacity)
+PTX void find_drops(const router &x, uint32_t rank)
+{
+    expert_range e = {x.first_expert + first_expert_of(x, rank),
+                      first_expert_of(x, rank + 1) - first_expert_of(x, rank)};
+    uint32_t rows = rows_of_rank(x, rank), end = NOTHING_DROPPED;
+
+    if (rows > x.route.capacity)
+        end = find_kept_end(x, e);
+    if (x.lane == 0)
+        x.kept_ends[rank] = end;
+    if (x.lane == 0 && end != NOTHING_DROPPED && x.first_rank + rank == x.route.rank)
+        atomicAdd((unsigned long long *)x.route.dropped,
+                  (unsigned long long)(rows - x.route.capacity));
+}
+
+PTX void drop_rows(router &x)
+{
+    for (uint32_t rank = 0; rank < x.ranks; rank++)
+        x.drops |= rows_of_rank(x, rank) > x.route.capacity;
+    if (!x.drops)
         return;
-    x.kept_end = find_kept_end(x);
-    if (thread == 0)
-        atomicAdd((unsigned long long *)x.route.dropped, (unsigned long long)(rows - x.route.capacity));
-    consumers_meet(); /* all have read what is counted anew */
+    for (uint32_t rank = x.warp; rank < x.ranks; rank += GPU_ROUTE_WARPS)
+        find_drops(x, rank);
+    consumers_meet(); /* before what they have read is counted anew */
     count_and_scan(x);
 }
 
 /* ---- place ---- */
 
-/* What the index says of a token: its row among the node's stacked copies of the held buffer. */
+/* Its row in the held buffer, and that among the node's stacked copies. */
 PTX uint32_t held_row(const router &x, const walker &w)
 {
     const gpu_route &g = x.route;
-    uint32_t ranks = g.nodes * g.gpus, slot = (w.gpu * g.nodes + w.node) * g.slot_rows;
+    uint32_t slot = w.node * g.slot_rows;
 
-    if (w.token == NO_TOKEN)
-        return 0;
     if (w.node != g.rank / g.gpus)
         return slot + x.place[w.token];
-    return slot + w.token - part_first(g.tokens, ranks, w.node * g.gpus + w.gpu);
+    return slot + w.token - part_first(g.tokens, g.nodes * g.gpus, w.node * g.gpus + w.gpu);
 }
 
+PTX uint32_t stacked_row(const router &x, const walker &w)
+{
+    return w.token == NO_TOKEN ? 0 : w.gpu * x.route.nodes * x.route.slot_rows + held_row(x, w);
+}
+
+/* An expert's rows as a lane places them. */
 struct expert_rows {
-    uint32_t begin, entry, count; /* of the lane's expert */
-    uint32_t next;                /* rows placed, of those of it */
+    uint32_t number; /* of the expert, in the table */
+    uint32_t entry, count, next;
+    uint32_t own_slot; /* the first slot of the own rank's; experts of other ranks: NOT_OWN */
 };
 
-/* Lanes are experts; tokens stand behind the bits of their masks. */
-PTX void place_tokens(const router &x, const walker &w, uint32_t mask, uint32_t *index, expert_rows &e)
+#define NOT_OWN UINT32_MAX
+
+/* Row `k` of an expert whose entries begin at `entry`, in a room of whole tiles for each entry. */
+PTX uint32_t slot_of(const router &x, uint32_t entry, uint32_t k)
 {
-    uint32_t row = held_row(x, w), tile = x.route.tile_rows;
+    return entry * x.route.tile_rows + k;
+}
+
+PTX expert_rows rows_of_expert(const router &x, uint32_t expert)
+{
+    uint32_t own = x.route.rank - x.first_rank;
+    bool is_own =
+        expert - first_expert_of(x, own) < first_expert_of(x, own + 1) - first_expert_of(x, own);
+
+    return {x.first_expert + expert, x.entry[expert], x.begin[expert + 1] - x.begin[expert],
+            x.counts[x.warp * x.experts + expert],
+            is_own ? slot_of(x, x.entry[first_expert_of(x, own)], 0) : NOT_OWN};
+}
+
+/* For the way back: the pair of a token held here, for the time being by its slot. */
+PTX void note_pair(const site &s, const router &x, uint32_t at, uint32_t expert, uint32_t slot)
+{
+    walker w = walker_at(x.route, at);
+    uint32_t j = 0;
+
+    if (w.gpu != x.route.rank % x.route.gpus)
+        return;
+    while ((uint32_t)x.table[(uint64_t)w.token * x.route.top_k + j] != expert)
+        j++;
+    control_words(s, x.route.back)[held_row(x, w) * x.route.top_k + j] = slot;
+}
+
+/* 32 tokens of the walk from `at` on; lanes are experts, tokens stand behind the bits of their
+ * masks. */
+PTX void place_tokens(const site &s, const router &x, uint32_t at, uint32_t end, uint32_t mask,
+                      expert_rows &e)
+{
+    walker w = walker_at(x.route, min(at + x.lane, end - 1));
+    uint32_t row = stacked_row(x, w), tile = x.route.tile_rows;
 
     while (__any_sync(ALL_LANES, mask != 0)) {
         uint32_t from = mask ? __ffs(mask) - 1 : 0;
-        uint32_t value = __shfl_sync(ALL_LANES, row, from), step = __shfl_sync(ALL_LANES, w.step, from);
+        uint32_t value = __shfl_sync(ALL_LANES, row, from),
+                 step = __shfl_sync(ALL_LANES, w.step, from);
+        uint32_t slot = slot_of(x, e.entry, e.next);
 
         if (mask == 0)
             continue;
-        index[e.begin + e.next] = value;
+        if (e.own_slot != NOT_OWN)
+            x.value[slot - e.own_slot] = value;
         if (e.next % tile == tile - 1 || e.next == e.count - 1)
             x.ready[e.entry + e.next / tile] = step;
+        if (x.route.returns)
+            note_pair(s, x, at + from, e.number, slot);
         e.next++;
         mask &= mask - 1;
     }
@@ -403,28 +286,25 @@ PTX void place_tokens(const router &x, const walker &w, uint32_t mask, uint32_t 
 
 PTX void place_rows(const site &s, const router &x)
 {
-    uint32_t *index = control_words(s, x.route.index);
     walk_run run = run_of(x);
+    expert_group g;
 
-    for (uint32_t group = 0; group < x.experts; group += 32) {
-        uint32_t mine = min(group + x.lane, x.experts - 1);
-        expert_rows e = {x.begin[mine], x.entry[mine], x.begin[mine + 1] - x.begin[mine],
-                         x.counts[x.warp * x.experts + mine]};
+    for (uint32_t first = 0; first < x.experts; first += g.count) {
+        expert_rows e = rows_of_expert(x, min(first + x.lane, x.experts - 1));
 
+        g = group_at(x, first);
         for (uint32_t at = run.first; at < run.end; at += 32 * ROUTE_BATCH) {
             batch k;
 
-            walk_batch(x, run, at, group, k);
-            for (int b = 0; b < ROUTE_BATCH; b++) {
-                walker w = walker_at(x.route, min(at + b * 32 + x.lane, run.end - 1));
-
-                place_tokens(x, w, transpose(k.mask[b], x.lane), index, e);
-            }
+            walk_batch(x, run, at, g, k);
+            for (int b = 0; b < ROUTE_BATCH; b++)
+                if (at + b * 32 < run.end)
+                    place_tokens(s, x, at + b * 32, run.end, transpose(k.mask[b], x.lane), e);
         }
     }
 }
 
-/* ---- the work list: by readiness, then by row ---- */
+/* ---- the work lists: by readiness, then by row; a warp an entry ---- */
 
 PTX uint32_t expert_of_entry(const router &x, uint32_t i)
 {
@@ -441,44 +321,105 @@ PTX uint32_t expert_of_entry(const router &x, uint32_t i)
     return low;
 }
 
-PTX uint32_t entries_before(const router &x, uint32_t i, uint32_t entries)
+/* How many of entries [first, end) come before entry i. */
+PTX uint32_t entries_before(const router &x, uint32_t i, uint32_t first, uint32_t end)
 {
     uint32_t ready = x.ready[i], count = 0;
 
-    for (uint32_t k = 0; k < entries; k++)
+    for (uint32_t k = first + x.lane; k < end; k += 32)
         count += x.ready[k] < ready || (x.ready[k] == ready && k < i);
-    return count;
+    return __reduce_add_sync(ALL_LANES, count);
 }
 
-PTX void write_list(const site &s, const router &x, uint32_t thread)
+struct listed {
+    uint32_t group, at, rows; /* of the list */
+};
+
+/* The own entry, the `number`th of the list; `slot`: its first one, of the own rank's. */
+PTX void write_entry(const site &s, const router &x, uint32_t number, const listed &e,
+                     uint32_t slot)
 {
-    uint32_t *list = control_words(s, x.route.list), entries = x.entry[x.experts], tile = x.route.tile_rows;
+    uint32_t *list = control_words(s, x.route.list) + 3 * number,
+             *index = control_words(s, x.route.index);
 
-    if (entries > x.route.list_rows)
+    if (number >= x.route.list_rows)
         __trap();
-    for (uint32_t i = thread; i < x.route.list_rows; i += CONSUMERS) {
-        uint32_t to = 3 * i, group = 0, first = 0, rows = 0;
-
-        if (i < entries) {
-            to = 3 * entries_before(x, i, entries);
-            group = expert_of_entry(x, i);
-            first = x.begin[group] + (i - x.entry[group]) * tile;
-            rows = min(tile, x.begin[group + 1] - first);
-        }
-        list[to] = group;
-        list[to + 1] = first;
-        list[to + 2] = rows;
+    if (x.lane == 0) {
+        list[0] = e.group;
+        list[1] = e.at;
+        list[2] = e.rows;
     }
+    for (uint32_t k = x.lane; k < e.rows; k += 32)
+        index[e.at + k] = x.value[slot + k];
 }
+
+PTX void list_entry(const site &s, const router &x, uint32_t i)
+{
+    uint32_t tile = x.route.tile_rows, expert = expert_of_entry(x, i),
+             rank = rank_of_expert(x, expert);
+    uint32_t first_expert = first_expert_of(x, rank), first = x.entry[first_expert];
+    uint32_t number = entries_before(x, i, first, x.entry[first_expert_of(x, rank + 1)]);
+    uint32_t row = x.begin[expert] + (i - x.entry[expert]) * tile;
+    listed e = {expert - first_expert,
+                x.route.aligned ? number * tile : row - x.begin[first_expert],
+                min(tile, x.begin[expert + 1] - row)};
+
+    if (x.lane == 0)
+        x.stands[i] = rank * x.route.stack_rows + e.at;
+    if (x.first_rank + rank == x.route.rank)
+        write_entry(s, x, number, e, (i - first) * tile);
+}
+
+PTX void write_lists(const site &s, const router &x, uint32_t thread)
+{
+    uint32_t own = x.route.rank - x.first_rank, *list = control_words(s, x.route.list);
+    uint32_t count = x.entry[first_expert_of(x, own + 1)] - x.entry[first_expert_of(x, own)];
+
+    for (uint32_t i = x.warp; i < x.entry[x.experts]; i += GPU_ROUTE_WARPS)
+        list_entry(s, x, i);
+    for (uint32_t i = 3 * count + thread; i < 3 * x.route.list_rows; i += CONSUMERS)
+        list[i] = 0;
+}
+
+/* ---- the way back ---- */
+
+PTX uint32_t back_words(const gpu_route &g)
+{
+    return g.nodes * g.slot_rows * g.top_k;
+}
+
+PTX void clear_back(const site &s, const router &x, uint32_t thread)
+{
+    uint32_t *back = control_words(s, x.route.back);
+
+    for (uint32_t i = thread; i < back_words(x.route); i += CONSUMERS)
+        back[i] = (uint32_t)INDEX_DROPPED;
+}
+
+PTX void settle_back(const site &s, const router &x, uint32_t thread)
+{
+    uint32_t *back = control_words(s, x.route.back), tile = x.route.tile_rows;
+
+    for (uint32_t i = thread; i < back_words(x.route); i += CONSUMERS)
+        if (back[i] != (uint32_t)INDEX_DROPPED)
+            back[i] = x.stands[back[i] / tile] + back[i] % tile;
+}
+
+/* ---- all of it ---- */
 
 PTX void route_receipts(const site &s, router &x, uint32_t thread)
 {
-    place_arrivals(x);
+    if (x.route.returns)
+        clear_back(s, x, thread);
+    place_arrivals(s, x);
     count_and_scan(x);
-    drop_rows(x, thread);
+    drop_rows(x);
     place_rows(s, x);
     consumers_meet();
-    write_list(s, x, thread);
+    write_lists(s, x, thread);
+    consumers_meet();
+    if (x.route.returns)
+        settle_back(s, x, thread);
 }
 
 /* All consumers; what is written is for others to read once they have met again. */

@@ -1,9 +1,9 @@
-/* What the fetcher finds out in control buffers, once a task's entry waits are met: how much of it there is, and
- * what a gather's rows have to wait for. */
+/* What the fetcher finds out in control buffers, once a task's entry waits are met: how much of it
+ * there is, and what a gather's rows have to wait for. */
 #ifndef BACKENDS_CUDA_SELECT_CUH
 #define BACKENDS_CUDA_SELECT_CUH
 
-#include "backends/cuda/gather.cuh"
+#include "backends/cuda/indexed.cuh"
 
 /* A flag a lane; the lanes stay together. */
 PTX void await_flag_lanes(const site &s, const gpu_task &t, flag_wait f, uint32_t flag,
@@ -40,6 +40,8 @@ PTX uint32_t control_value(uint64_t address, uint32_t limit)
 /* What an entry {group, first, rows} leaves of the task. */
 PTX void narrow(gpu_task &t, const gpu_select &sel, uint32_t group, uint32_t first, uint32_t rows)
 {
+    bool is_gemm = uses_tiles(t) || t.kind == GPU_GEMM_PLAIN;
+
     t.m = rows > sel.skip ? min(t.m, rows - sel.skip) : 0;
     if (t.kind == GPU_PUT)
         return; /* of nothing still carries its signal */
@@ -49,13 +51,13 @@ PTX void narrow(gpu_task &t, const gpu_select &sel, uint32_t group, uint32_t fir
     }
     if (t.kind == GPU_GEMM && t.m < GPU_TILE_M)
         t.kind = GPU_GEMM_ROWS; /* a whole tile would be written */
+    if (is_gemm)
+        t.b_row += group * sel.b_rows;
     if (t.select != SELECT_ENTRY)
         return;
     t.down = first + sel.skip;
-    if (!uses_tiles(t) && t.kind != GPU_GEMM_PLAIN)
-        return;
-    t.a_row += t.down;
-    t.b_row += group * sel.b_rows;
+    if (is_gemm)
+        t.a_row += t.down;
 }
 
 PTX void select_rows(const site &s, gpu_task &t)
@@ -70,20 +72,31 @@ PTX void select_rows(const site &s, gpu_task &t)
                control_value(at + 8, INT32_MAX));
 }
 
-/* The flags of all rows; also that every index is one. */
+/* Whether term i of the task, counted over all its rows, names a row; traps if it names one that is
+ * not. */
+PTX bool names_row(const site &s, const gpu_task &t, uint32_t i, uint32_t *value_out)
+{
+    uint64_t address = index_address(s, t, i / t.b_col, i % t.b_col);
+
+    if (is_combine(t) && __ldcg((const int32_t *)address) == INDEX_DROPPED)
+        return false;
+    *value_out = control_value(address, t.k - 1);
+    return true;
+}
+
+/* The flags of all rows that are named. */
 PTX void await_rows(const site &s, const gpu_task &t, uint32_t lane)
 {
     const gpu_indexed x = task_selects(s, t)[2].indexed;
-    uint64_t index = index_address(s, t);
 
-    for (uint32_t first = 0; first < t.m; first += 32) {
-        uint32_t row = first + lane, flag = x.first;
+    for (uint32_t first = 0; first < t.m * t.b_col; first += 32) {
+        uint32_t value, flag = x.first;
         flag_wait f = {0, 0, 0, false};
 
-        if (row < t.m)
-            flag += control_value(index + 4ull * row, t.k - 1) / x.rows_per_flag;
-        if (row < t.m && x.count > 0)
+        if (first + lane < t.m * t.b_col && names_row(s, t, first + lane, &value) && x.count > 0) {
+            flag += value / x.rows_per_flag;
             f = flag_wait_of(s, {flag, 1, 0, 0}, 0);
+        }
         await_flag_lanes(s, t, f, flag, lane);
     }
 }

@@ -370,12 +370,31 @@ PTX const gpu_link *task_selects(const site &s, const gpu_task &t)
     return task_signals(s, t) + t.signals;
 }
 
+PTX void signal_one(const gpu_signal &g)
+{
+    add_release(g.address, g.add, g.system);
+}
+
+/* One fence for all: a release each would wait for the others'. */
+PTX void signal_many(const gpu_link *link, uint32_t count)
+{
+    bool system = false;
+
+    for (uint32_t i = 0; i < count; i++)
+        system |= link[i].signal.system != 0;
+    fence_release(system);
+    for (uint32_t i = 0; i < count; i++)
+        add_relaxed(link[i].signal.address, link[i].signal.add, link[i].signal.system);
+}
+
 PTX void signal_all(const site &s, const gpu_task &t)
 {
     const gpu_link *link = task_signals(s, t);
 
-    for (uint32_t i = 0; i < t.signals; i++)
-        add_release(link[i].signal.address, link[i].signal.add, link[i].signal.system);
+    if (t.signals == 1)
+        signal_one(link->signal);
+    else if (t.signals > 1)
+        signal_many(link, t.signals);
 }
 
 PTX uint32_t view_copy(const site &s, const gpu_view &v)

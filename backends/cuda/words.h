@@ -29,24 +29,28 @@
 #define GPU_THREADS 384
 #define GPU_PREFETCH_MAX 4
 #define GPU_COPY_TARGETS_MAX 64
+#define GPU_NO_VIEW UINT32_MAX /* or map */
+#define GPU_COMBINE_TERMS 32   /* a lane each */
 
 /* How a task is run, chosen by the host from its op, shapes and alignments. */
 enum gpu_kind {
-    GPU_END,         /* no more tasks for this worker */
-    GPU_SIGNAL,      /* waits and signals only */
-    GPU_GEMM,        /* tensor maps in, wgmma, tensor maps out */
-    GPU_GEMM_ROWS,   /* tensor maps in, wgmma, as many rows as there are, 16 bytes at a time */
-    GPU_GEMM_DIRECT, /* tensor maps in, wgmma, addends and results element by element */
-    GPU_GEMM_PLAIN,  /* ordinary accesses and arithmetic: any shape, any alignment */
-    GPU_ATTENTION,   /* tensor maps in, wgmma, tensor maps out */
+    GPU_END,              /* no more tasks for this worker */
+    GPU_SIGNAL,           /* waits and signals only */
+    GPU_GEMM,             /* tensor maps in, wgmma, tensor maps out */
+    GPU_GEMM_ROWS,        /* tensor maps in, wgmma, as many rows as there are, 16 bytes at a time */
+    GPU_GEMM_DIRECT,      /* tensor maps in, wgmma, addends and results element by element */
+    GPU_GEMM_PLAIN,       /* ordinary accesses and arithmetic: any shape, any alignment */
+    GPU_ATTENTION,        /* tensor maps in, wgmma, tensor maps out */
     GPU_ATTENTION_DIRECT, /* tensor maps in, wgmma, results by ordinary stores */
-    GPU_COPY,        /* bulk copies */
+    GPU_COPY,             /* bulk copies */
     GPU_COPY_PLAIN,
     GPU_REDUCE, /* 16 bytes at a time */
     GPU_REDUCE_PLAIN,
     GPU_PUT,    /* a command to the proxy */
-    GPU_GATHER, /* 16 bytes at a time */
+    GPU_GATHER, /* bulk copies of single rows */
     GPU_GATHER_PLAIN,
+    GPU_COMBINE, /* 16 bytes at a time */
+    GPU_COMBINE_PLAIN,
     GPU_ROUTE,
     GPU_KIND_COUNT,
 };
@@ -54,21 +58,23 @@ enum gpu_kind {
 /* Dynamic work.  With `select` a link behind the signals says where to look; the fetcher looks, and
  * writes what is left of the task into its copy: kind, m, a_row, b_row, down.
  *
- * A gather's addends are its sources, one or the node's; behind `select` it has two links more: its
- * index list, and the flags its rows wait for. */
+ * The addends of what reads rows by index are its sources, one or the node's; behind `select` it
+ * has three links more: its index list, the flags its rows wait for, and the weights of its terms.
+ */
 struct gpu_task {
     uint8_t kind;  /* enum gpu_kind */
     uint8_t queue; /* these two for reports */
     uint8_t entry_waits, late_waits, targets, addends, signals;
-    uint8_t select; /* enum select_mode */
-    uint32_t links; /* the first one */
+    uint8_t select : 4, epilogue : 4; /* enum select_mode, enum epilogue */
+    uint32_t links;                   /* the first one */
     uint32_t index;
     uint32_t m, n;
     uint32_t k; /* elements; GEMMs by tensor maps: blocks of GPU_TILE_K; attentions: blocks of
-                   GPU_KEYS, at least one; GPU_PUT and GPU_ROUTE: its number; gathers: index values
+                   GPU_KEYS, at least one; GPU_PUT and GPU_ROUTE: its number; rows by index: values
                    are below it */
     uint32_t a_view, a_row, a_col;
-    uint32_t b_view, b_row, b_col;    /* gathers: b_row is how many rows each source has */
+    uint32_t b_view, b_row, b_col;    /* rows by index: b_row is how many each source has, b_col how
+                                         many a row of the list names */
     uint32_t segments, segment_count; /* 0: all of k at once, but for attention */
     uint32_t down; /* rows that targets and index list stand further down than their links say */
 };
@@ -89,8 +95,8 @@ struct gpu_signal {
  * result so far. */
 struct gpu_matrix {
     uint32_t view, row, col;
-    uint32_t more; /* queries: the first one's position, or GPU_UNMASKED; log-sum-exps: 1 if they are
-                      to be written */
+    uint32_t more; /* queries: the first one's position, or GPU_UNMASKED; log-sum-exps: 1 if they
+                      are to be written */
 };
 
 #define GPU_UNMASKED UINT32_MAX /* every query sees every key */
@@ -131,7 +137,7 @@ struct gpu_view {
     uint64_t ld;         /* elements */
     uint32_t depth;
     uint32_t is_wide; /* 4 bytes an element: f32, or integers, which are only moved */
-    uint32_t maps; /* of copy c: loads maps + 2c, stores maps + 2c + 1; if it can have any */
+    uint32_t maps;    /* of copy c: loads maps + 2c, stores maps + 2c + 1; if it can have any */
     uint32_t reserved;
 };
 
@@ -155,18 +161,20 @@ struct gpu_route {
     uint32_t tokens, experts, top_k;
     uint32_t nodes, gpus, rank;
     uint32_t slot_rows, capacity, tile_rows;
-    uint32_t table, counts, index, list; /* views */
-    uint32_t list_rows;
+    uint32_t aligned, returns;                 /* the latter: there is a `back` */
+    uint32_t table, counts, index, list, back; /* views */
+    uint32_t list_rows, stack_rows; /* the latter: of each rank's results, where they are stacked */
     uint32_t reserved;
-    uint64_t scratch; /* address of words, see GPU_ROUTE_WORDS */
+    uint64_t scratch; /* address of GPU_ROUTE_WORDS words, see route.cuh */
     uint64_t dropped; /* address of a counter that is never reset */
 };
 
-/* Scratch: by warp and own expert, counts; by own expert and one more, first row and first entry; by entry,
- * when its last row can be there; by token, its place in its slot. */
+/* Of `ranks` that are followed, with `experts` in all; `slots`: rows of one of them, in whole
+ * tiles. */
 #define GPU_ROUTE_WARPS 8
-#define GPU_ROUTE_WORDS(tokens, experts, entries)                                                  \
-    (((uint64_t)GPU_ROUTE_WARPS + 2) * ((experts) + 1) + (entries) + (tokens))
+#define GPU_ROUTE_WORDS(ranks, experts, list_rows, tokens, slots)                                  \
+    (((uint64_t)GPU_ROUTE_WARPS + 2) * ((experts) + 1) +                                           \
+     (ranks) * (2 * (uint64_t)(list_rows) + 1) + (tokens) + (slots))
 
 /* A slot of the FIFO to the proxy. */
 struct gpu_command {

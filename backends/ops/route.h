@@ -2,6 +2,7 @@
 #ifndef BACKENDS_OPS_ROUTE_H
 #define BACKENDS_OPS_ROUTE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "backends/ops/tile_ops.h"
@@ -9,11 +10,11 @@
 /* Narrows the task to what this epoch's control buffers select for it; its entry waits must be met. */
 void tile_select(const struct memory *m, uint32_t rank, uint64_t epoch, struct task *task);
 
-/* Value i of a GATHER_ROWS task's index list. */
-uint64_t tile_index(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task,
-                    uint64_t i);
+/* Value (i, j) of a task's index list; false where it is INDEX_DROPPED, as only COMBINE_ROWS may find it. */
+bool tile_index(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task, uint64_t i,
+                uint64_t j, uint64_t *value_out);
 
-/* Where row `value` of a GATHER_ROWS task's source stands; o_out describes that one row. */
+/* Where row `value` of the source of such a task stands; o_out describes that one row. */
 void tile_gather_source(const struct program *p, uint32_t rank, const struct task *task, uint64_t value,
                         struct operand *o_out);
 

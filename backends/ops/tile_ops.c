@@ -1,6 +1,7 @@
 #include "backends/ops/tile_ops.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 
 /* f32, row-major, without gaps. */
 struct scratch {
-    float *a, *b, *sum; /* [m, GEMM_DEPTH], [n, GEMM_DEPTH], [m, n] */
+    float *a, *b, *sum; /* [m, GEMM_DEPTH], [n', GEMM_DEPTH], [m, n']; n': columns of the sums */
     uint64_t a_size, b_size, sum_size;
     struct attention_state attention;
 };
@@ -47,13 +48,19 @@ static void reserve(float **array, uint64_t *size, uint64_t needed)
     *size = needed;
 }
 
+/* Columns of a GEMM's sums, which an epilogue may turn into fewer. */
+static uint64_t sum_cols(const struct task *task)
+{
+    return step_extent_b(task, &(struct segment){.k = 0}).rows;
+}
+
 uint64_t tile_scratch_bytes(const struct task *task)
 {
     if (task->op == OP_ATTENTION)
         return attention_scratch_bytes(task);
     if (task->op != OP_GEMM)
         return 0;
-    return (task->m * task->n + (task->m + task->n) * GEMM_DEPTH) * sizeof(float);
+    return (task->m * sum_cols(task) + (task->m + sum_cols(task)) * GEMM_DEPTH) * sizeof(float);
 }
 
 /* Operands inside the node may be anyone's; only the target of a put lies outside. */
@@ -76,11 +83,13 @@ static struct operand addend_at(const struct task *task, uint32_t i)
 
 static void gemm_begin(struct scratch *s, const struct task *task)
 {
+    uint64_t cols = sum_cols(task);
+
     reserve(&s->a, &s->a_size, task->m * GEMM_DEPTH);
-    reserve(&s->b, &s->b_size, task->n * GEMM_DEPTH);
-    reserve(&s->sum, &s->sum_size, task->m * task->n);
-    if (task->m > 0 && task->n > 0)
-        memset(s->sum, 0, task->m * task->n * sizeof *s->sum);
+    reserve(&s->b, &s->b_size, cols * GEMM_DEPTH);
+    reserve(&s->sum, &s->sum_size, task->m * cols);
+    if (task->m > 0 && cols > 0)
+        memset(s->sum, 0, task->m * cols * sizeof *s->sum);
 }
 
 static void load_block(const struct matrix *x, uint64_t rows, uint64_t col, uint64_t cols,
@@ -93,6 +102,7 @@ static void load_block(const struct matrix *x, uint64_t rows, uint64_t col, uint
 static void gemm_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
                       const struct task *task, uint32_t step)
 {
+    uint64_t cols = sum_cols(task);
     struct segment segment;
     struct operand a_at, b_at;
 
@@ -100,14 +110,14 @@ static void gemm_step(struct scratch *s, const struct memory *m, uint32_t rank, 
         return;
     program_step(m->program, rank, task, step, &segment, &a_at, &b_at);
     struct matrix a = locate(m, rank, epoch, &a_at, task->m, segment.k);
-    struct matrix b = locate(m, rank, epoch, &b_at, task->n, segment.k);
+    struct matrix b = locate(m, rank, epoch, &b_at, cols, segment.k);
 
     for (uint64_t k = 0; k < segment.k; k += GEMM_DEPTH) {
         uint64_t depth = min_u64(GEMM_DEPTH, segment.k - k);
 
         load_block(&a, task->m, k, depth, s->a);
-        load_block(&b, task->n, k, depth, s->b);
-        blas_add_product(task->m, task->n, depth, s->a, s->b, s->sum);
+        load_block(&b, cols, k, depth, s->b);
+        blas_add_product(task->m, cols, depth, s->a, s->b, s->sum);
     }
 }
 
@@ -128,9 +138,24 @@ static void store_row(const struct memory *m, uint32_t rank, uint64_t epoch,
     }
 }
 
+/* A row of sums, gate and up, becomes a row of results in its own place: they are never ahead of what is read. */
+static void swiglu(const struct task *task, float *row)
+{
+    for (uint64_t group = 0; group < task->n; group += SWIGLU_GROUP) {
+        uint64_t width = min_u64(SWIGLU_GROUP, task->n - group);
+
+        for (uint64_t c = 0; c < width; c++) {
+            float gate = row[2 * group + c], up = row[2 * group + width + c];
+
+            row[group + c] = gate / (1 + expf(-gate)) * up;
+        }
+    }
+}
+
 static void gemm_finish(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
                         const struct task *task)
 {
+    assert(task->epilogue == EPILOGUE_NONE || task->addend_count == 0);
     for (uint32_t a = 0; a < task->addend_count; a++) {
         struct operand at = addend_at(task, a);
         struct matrix addend = locate(m, rank, epoch, &at, task->m, task->n);
@@ -138,8 +163,13 @@ static void gemm_finish(struct scratch *s, const struct memory *m, uint32_t rank
         for (uint64_t i = 0; i < task->m; i++)
             matrix_add_row(&addend, i, 0, task->n, s->sum + i * task->n);
     }
-    for (uint64_t i = 0; i < task->m; i++)
-        store_row(m, rank, epoch, task, i, 0, task->n, s->sum + i * task->n);
+    for (uint64_t i = 0; i < task->m; i++) {
+        float *row = s->sum + i * sum_cols(task);
+
+        if (task->epilogue == EPILOGUE_SWIGLU)
+            swiglu(task, row);
+        store_row(m, rank, epoch, task, i, 0, task->n, row);
+    }
 }
 
 /* ---- ATTENTION ---- */
@@ -291,6 +321,9 @@ void tile_move(struct scratch *s, const struct memory *m, uint32_t rank, uint64_
         return;
     case OP_GATHER_ROWS:
         tile_gather(m, rank, epoch, task);
+        return;
+    case OP_COMBINE_ROWS:
+        tile_combine(m, rank, epoch, task);
         return;
     case OP_NOP:
     case OP_GEMM:

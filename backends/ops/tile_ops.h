@@ -30,10 +30,11 @@ void tile_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_
 void tile_finish(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
                  const struct task *task);
 
-/* GATHER_ROWS: gather.c. */
+/* GATHER_ROWS and COMBINE_ROWS: gather.c. */
 void tile_gather(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task);
+void tile_combine(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task);
 
-/* COPY, REDUCE, GATHER_ROWS and the data of PUT. */
+/* COPY, REDUCE, GATHER_ROWS, COMBINE_ROWS and the data of PUT. */
 void tile_move(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
                const struct task *task);
 

@@ -71,9 +71,12 @@ void control_task(const struct sim *s, const struct task_id *id, struct task *ou
     control_select(s, id, out);
 }
 
-uint64_t control_index(const struct sim *s, const struct task_id *id, const struct task *t, uint64_t i)
+bool control_index(const struct sim *s, const struct task_id *id, const struct task *t, uint64_t i,
+                   uint64_t *value_out)
 {
-    return tile_index(&s->control->memory, id->rank, id->epoch, t, i);
+    uint64_t terms = program_index_terms(t);
+
+    return tile_index(&s->control->memory, id->rank, id->epoch, t, i / terms, i % terms, value_out);
 }
 
 static void route(struct sim *s, const struct task_id *id, const struct task *t)

@@ -18,8 +18,9 @@ void control_select(const struct sim *s, const struct task_id *id, struct task *
 /* The task of that name, as control_select() leaves it. */
 void control_task(const struct sim *s, const struct task_id *id, struct task *out);
 
-/* Value i of a GATHER_ROWS task's index list. */
-uint64_t control_index(const struct sim *s, const struct task_id *id, const struct task *t, uint64_t i);
+/* Of the values of the task's index list, row by row, the i-th; false where it names no row. */
+bool control_index(const struct sim *s, const struct task_id *id, const struct task *t, uint64_t i,
+                   uint64_t *value_out);
 
 /* The task's bytes have arrived: does what it does to control buffers, if data_finish() will not. */
 void control_finish(struct sim *s, const struct task_id *id, const struct task *t);

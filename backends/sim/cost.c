@@ -16,6 +16,7 @@ uint64_t cost_start(const struct machine *m, enum op op, bool fetched, bool stre
     case OP_COPY:
     case OP_REDUCE:
     case OP_GATHER_ROWS:
+    case OP_COMBINE_ROWS:
         return dispatch_ps + (streaming ? m->copy.pipelined_ps : m->copy.drained_ps);
     case OP_ROUTE:
         return dispatch_ps + m->copy.drained_ps;
@@ -40,7 +41,7 @@ uint64_t cost_gemm(const struct machine *m, uint64_t step_ps, uint64_t rows, uin
 uint64_t cost_segment(const struct machine *m, uint64_t step_ps, const struct task *t, uint64_t k)
 {
     if (t->op == OP_GEMM)
-        return cost_gemm(m, step_ps, t->m, t->n, k);
+        return cost_gemm(m, step_ps, t->m, step_extent_b(t, &(struct segment){.k = k}).rows, k);
     return ceil_div(t->m, m->attention.tile_queries) * ceil_div(k, m->attention.step_keys) *
            machine_attention_step_ps(m, t->n);
 }

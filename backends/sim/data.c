@@ -158,11 +158,18 @@ static void reads_rows(struct sim *s, struct worker *w)
 {
     const struct task *t = &w->task;
 
-    add_operand(s, w, &t->index, t->index.rank, t->m, 1, ACCESS_READ);
-    for (uint64_t i = 0; i < t->m; i++) {
-        struct operand row;
+    uint64_t terms = program_index_terms(t);
 
-        tile_gather_source(s->program, w->id.rank, t, control_index(s, &w->id, t, i), &row);
+    add_operand(s, w, &t->index, t->index.rank, t->m, terms, ACCESS_READ);
+    if (t->op == OP_COMBINE_ROWS && t->combine.weighted)
+        add_operand(s, w, &t->combine.weight, w->id.rank, t->m, terms, ACCESS_READ);
+    for (uint64_t i = 0; i < t->m * terms; i++) {
+        struct operand row;
+        uint64_t value;
+
+        if (!control_index(s, &w->id, t, i, &value))
+            continue;
+        tile_gather_source(s->program, w->id.rank, t, value, &row);
         add_operand(s, w, &row, row.rank, 1, t->n, ACCESS_READ);
     }
 }
@@ -176,6 +183,10 @@ static void routes(struct sim *s, struct worker *w)
     add_operand(s, w, &table, table.rank, rows, r->top_k, ACCESS_READ);
     add_control(s, w, r->index, ACCESS_WRITE);
     add_control(s, w, r->kind == ROUTE_SEND ? r->counts : r->list, ACCESS_WRITE);
+    if (r->back != NO_BUFFER)
+        add_control(s, w, r->back, ACCESS_WRITE);
+    if (r->back != NO_BUFFER && r->kind == ROUTE_RECEIVE)
+        add_control(s, w, r->counts, ACCESS_WRITE);
 }
 
 void data_reads_source(struct sim *s, struct worker *w)
@@ -186,7 +197,7 @@ void data_reads_source(struct sim *s, struct worker *w)
         return;
     if (t->select.mode != SELECT_ALL)
         add_control(s, w, t->select.buffer, ACCESS_READ);
-    if (t->op == OP_GATHER_ROWS)
+    if (op_indexes(t->op))
         reads_rows(s, w);
     else if (t->op == OP_ROUTE)
         routes(s, w);

@@ -23,7 +23,7 @@ void data_begin_epoch(struct sim *s, uint32_t rank);
 void data_end_epoch(struct sim *s, uint32_t rank);
 
 /* What the task in hand begins to access, phase by phase. */
-void data_reads_source(struct sim *s, struct worker *w); /* COPY, PUT, GATHER_ROWS, ROUTE; ATTENTION: the queries */
+void data_reads_source(struct sim *s, struct worker *w); /* COPY, PUT, ROUTE, by index; ATTENTION: the queries */
 void data_reads_step(struct sim *s, struct worker *w, const struct operand *o,
                      const struct extent *e);
 void data_reads_addends(struct sim *s, struct worker *w);

@@ -26,7 +26,7 @@ struct task_id {
 enum phase {
     PHASE_POP,
     PHASE_ENTRY,   /* waits that precede every access */
-    PHASE_INDEXED, /* GATHER_ROWS: the flag that guards each row */
+    PHASE_INDEXED, /* GATHER_ROWS, COMBINE_ROWS: the flag that guards each row */
     PHASE_STEPS,   /* GEMM: main loop, a wait before each step */
     PHASE_LATE,    /* waits that precede only addends and stores */
     PHASE_RESERVE, /* PUT: a place in the FIFO */
@@ -49,7 +49,7 @@ struct worker {
     uint32_t       crew, place; /* place: in the crew's list of queues */
 
     uint32_t wait, wait_flag; /* next to test: waits[wait], its wait_flag-th flag */
-    uint32_t step;            /* next step of a GEMM, next row of a GATHER_ROWS */
+    uint32_t step;            /* next step of a GEMM, next value of an index list */
     uint32_t pending;         /* delays and flows to end before the next phase */
     uint64_t owed_ps;         /* charged together with the next piece of work */
     uint64_t since_ps;        /* when it last became busy, blocked or idle */

@@ -47,24 +47,32 @@ bool transfer_is_remote(const struct sim *s, uint32_t rank, const struct task *t
     return store_flow_count(s, rank, t) > 0;
 }
 
-static struct operand gathered_row(const struct sim *s, const struct task_id *id, const struct task *t,
-                                   uint64_t i)
+/* The rank that holds the row which the i-th index value names, or NO_RANK for none. */
+#define NO_RANK UINT32_MAX
+
+static uint32_t indexed_rank(const struct sim *s, const struct task_id *id, const struct task *t, uint64_t i)
 {
     struct operand row;
+    uint64_t value;
 
-    tile_gather_source(s->program, id->rank, t, control_index(s, id, t, i), &row);
-    return row;
+    if (!control_index(s, id, t, i, &value))
+        return NO_RANK;
+    tile_gather_source(s->program, id->rank, t, value, &row);
+    return row.rank;
 }
 
 bool transfer_has_flows(const struct sim *s, const struct task_id *id, const struct task *t)
 {
     uint32_t source = t->op == OP_REDUCE ? t->addend.rank : t->a.rank;
 
-    if (t->op != OP_GATHER_ROWS)
+    if (!op_indexes(t->op))
         return source != id->rank || transfer_is_remote(s, id->rank, t);
-    for (uint64_t i = 0; i < t->m; i++)
-        if (gathered_row(s, id, t, i).rank != id->rank)
+    for (uint64_t i = 0; i < t->m * program_index_terms(t); i++) {
+        uint32_t from = indexed_rank(s, id, t, i);
+
+        if (from != id->rank && from != NO_RANK)
             return true;
+    }
     return false;
 }
 
@@ -73,26 +81,40 @@ bool transfer_has_flows(const struct sim *s, const struct task_id *id, const str
 uint32_t transfer_gather(struct sim *s, const struct task_id *id, const struct task *t, engine_fn *fn,
                          uint64_t worker)
 {
-    uint64_t row_bytes = transfer_bytes(s, &t->a, 1, t->n), bytes[GPUS_PER_NODE_MAX] = {0}, far = 0;
+    uint64_t row_bytes = transfer_bytes(s, &t->a, 1, t->n), bytes[GPUS_PER_NODE_MAX] = {0}, far = 0, all = 0;
     uint32_t first = world_rank(s->program->world, world_node(s->program->world, id->rank), 0);
 
     assert(s->program->world.gpus_per_node <= GPUS_PER_NODE_MAX);
-    for (uint64_t i = 0; i < t->m; i++) {
-        uint32_t from = gathered_row(s, id, t, i).rank;
+    for (uint64_t i = 0; i < t->m * program_index_terms(t); i++) {
+        uint32_t from = indexed_rank(s, id, t, i);
 
+        if (from == NO_RANK)
+            continue;
         bytes[from - first] += row_bytes;
         far += from != id->rank;
+        all++;
     }
     if (far == 0)
         return 0;
     fabric_gather(s->fabric, id->rank, bytes,
-                  s->machine->copy.pull_rate * (double)far / (double)t->m, fn, s, worker, sim_now(s));
+                  s->machine->copy.pull_rate * (double)far / (double)all, fn, s, worker, sim_now(s));
     return 1;
 }
 
-uint64_t transfer_gather_ps(const struct sim *s, const struct task *t)
+uint64_t transfer_gather_ps(const struct sim *s, const struct task_id *id, const struct task *t)
 {
-    return cost_bytes(transfer_bytes(s, &t->a, t->m, t->n), s->machine->copy.pull_rate);
+    uint64_t rows = t->m, written = transfer_bytes(s, &t->out[0], t->m, t->n), read, value;
+
+    if (t->op == OP_COMBINE_ROWS) {
+        rows = 0;
+        for (uint64_t i = 0; i < t->m * t->combine.terms; i++)
+            rows += control_index(s, id, t, i, &value);
+    }
+    read = transfer_bytes(s, &t->a, rows, t->n);
+    if (t->op == OP_GATHER_ROWS)
+        return cost_bytes(read, s->machine->copy.pull_rate);
+    return max_u64(cost_bytes(read, s->machine->copy.pull_rate),
+                   cost_bytes(read + written, s->machine->copy.reduce_rate));
 }
 
 uint64_t transfer_route_bytes(const struct program *p, uint32_t rank, const struct route *r)
@@ -102,7 +124,8 @@ uint64_t transfer_route_bytes(const struct program *p, uint32_t rank, const stru
     if (r->kind == ROUTE_SEND)
         return part_size(r->tokens, world_ranks(r->world), rank) * (2 * row + r->world.nodes * 4);
     return 2 * r->tokens * row + buffer_elements(&p->buffers[r->index]) * 4 +
-           buffer_elements(&p->buffers[r->list]) * 4;
+           buffer_elements(&p->buffers[r->list]) * 4 +
+           (r->back == NO_BUFFER ? 0 : 2 * buffer_elements(&p->buffers[r->back]) * 4);
 }
 
 static void start_store(struct sim *s, uint32_t rank, const struct operand *target, uint64_t bytes,

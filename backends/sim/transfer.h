@@ -16,7 +16,7 @@ uint64_t transfer_addend_bytes(const struct sim *s, const struct task *t);
 
 /* Whether any of the task's results leaves the rank. */
 bool transfer_is_remote(const struct sim *s, uint32_t rank, const struct task *t);
-/* The same, or that a COPY, REDUCE or GATHER_ROWS reads from a peer. */
+/* The same, or that a COPY, a REDUCE or an op that reads by index reads from a peer. */
 bool transfer_has_flows(const struct sim *s, const struct task_id *id, const struct task *t);
 
 /* Both return how many flows they start, each to end in fn(s, id, start time). */
@@ -25,11 +25,11 @@ uint32_t transfer_stores(struct sim *s, uint32_t rank, const struct task *t, eng
 uint32_t transfer_pull(struct sim *s, uint32_t rank, uint32_t from, uint64_t bytes, engine_fn *fn,
                        uint64_t id);
 
-/* The rows that a GATHER_ROWS pulls from peers: one flow from all of them.  The CTA's rate is shared by all rows, its
- * own included, so that they end together. */
+/* The rows that a GATHER_ROWS or COMBINE_ROWS pulls from peers: one flow from all of them.  The CTA's rate is shared
+ * by all rows, its own included, so that they end together; what a COMBINE_ROWS reads also passes its adders. */
 uint32_t transfer_gather(struct sim *s, const struct task_id *id, const struct task *t, engine_fn *fn,
                          uint64_t worker);
-uint64_t transfer_gather_ps(const struct sim *s, const struct task *t);
+uint64_t transfer_gather_ps(const struct sim *s, const struct task_id *id, const struct task *t);
 
 /* What a ROUTE reads and writes: its part of the table twice, to count and to place, and what it places. */
 uint64_t transfer_route_bytes(const struct program *p, uint32_t rank, const struct route *r);

@@ -105,7 +105,7 @@ static bool phase_entry(struct sim *s, struct worker *w)
     w->streaming = false;
     w->step = 0;
     w->phase = op_walks(w->task.op) ? PHASE_STEPS : PHASE_LATE;
-    if (w->task.op == OP_GATHER_ROWS)
+    if (op_indexes(w->task.op))
         w->phase = PHASE_INDEXED;
     else
         data_reads_source(s, w);
@@ -114,10 +114,15 @@ static bool phase_entry(struct sim *s, struct worker *w)
 
 static bool phase_indexed(struct sim *s, struct worker *w)
 {
-    for (; w->task.indexed.count > 0 && w->step < w->task.m; w->step++) {
-        uint64_t value = control_index(s, &w->id, &w->task, w->step);
-        struct wait wait = program_indexed_wait(&w->task, value);
+    uint64_t values = w->task.m * program_index_terms(&w->task);
 
+    for (; w->task.indexed.count > 0 && w->step < values; w->step++) {
+        struct wait wait;
+        uint64_t value;
+
+        if (!control_index(s, &w->id, &w->task, w->step, &value))
+            continue;
+        wait = program_indexed_wait(&w->task, value);
         if (!flags_met(s, w, &wait))
             return false;
     }
@@ -180,7 +185,7 @@ static bool phase_work(struct sim *s, struct worker *w)
     static const enum phase next[] = {
         [OP_NOP] = PHASE_FINISH,  [OP_GEMM] = PHASE_STORE, [OP_COPY] = PHASE_MOVE,
         [OP_REDUCE] = PHASE_MOVE, [OP_PUT] = PHASE_PUSH, [OP_ATTENTION] = PHASE_STORE,
-        [OP_GATHER_ROWS] = PHASE_MOVE, [OP_ROUTE] = PHASE_FINISH,
+        [OP_GATHER_ROWS] = PHASE_MOVE, [OP_ROUTE] = PHASE_FINISH, [OP_COMBINE_ROWS] = PHASE_MOVE,
     };
     uint64_t ps = w->owed_ps;
 
@@ -200,15 +205,15 @@ static bool phase_work(struct sim *s, struct worker *w)
     return charge(s, w, ps);
 }
 
-/* COPY, REDUCE and GATHER_ROWS stream: reading, adding, local writes and flows go on side by side. */
+/* COPY, REDUCE and what reads by index stream: reading, adding, local writes and flows go on side by side. */
 static bool phase_move(struct sim *s, struct worker *w)
 {
     const struct task *t = &w->task;
 
-    if (t->op == OP_GATHER_ROWS) {
+    if (op_indexes(t->op)) {
         w->pending += transfer_gather(s, &w->id, t, flow_done, worker_index(s, w));
         w->phase = PHASE_FINISH;
-        return charge(s, w, transfer_gather_ps(s, t));
+        return charge(s, w, transfer_gather_ps(s, &w->id, t));
     }
     if (t->op == OP_REDUCE)
         pull(s, w, t->addend.rank, transfer_addend_bytes(s, t));
@@ -245,7 +250,7 @@ static bool phase_push(struct sim *s, struct worker *w)
 
 static bool phase_finish(struct sim *s, struct worker *w)
 {
-    w->streaming = w->task.op == OP_COPY || w->task.op == OP_REDUCE || w->task.op == OP_GATHER_ROWS;
+    w->streaming = w->task.op == OP_COPY || w->task.op == OP_REDUCE || op_indexes(w->task.op);
     control_finish(s, &w->id, &w->task);
     data_finish(s, &w->id, &w->task, &w->accesses);
     flags_signal(s, w->id.rank, &w->task);

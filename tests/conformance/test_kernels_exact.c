@@ -41,8 +41,12 @@ static const struct variant {
     {"ring_attention", "chunk=512B tile_m=32 split=3 layout=run order=owner depth=3 send_sms=2"},
     {"ring_attention", "chunk=64KiB tile_m=8 split=0 layout=zigzag order=owner join=true"},
     {"moe_dispatch_gemm", ""},
-    {"moe_dispatch_gemm", "chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 join=false"},
+    {"moe_dispatch_gemm", "chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 group=3 lead=2 join=false"},
     {"moe_dispatch_gemm", "chunk=64B gather_rows=7 tile_m=24 tile_n=16 depth=3 send_sms=2 comm_sms=2"},
+    {"moe_dispatch_ffn_combine", ""},
+    {"moe_dispatch_ffn_combine", "chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 combine_rows=5 ahead=1 join=false"},
+    {"moe_dispatch_ffn_combine",
+     "chunk=64B gather_rows=7 tile_m=24 tile_n=16 combine_rows=3 ahead=3 depth=3 send_sms=2 comm_sms=2"},
 };
 
 static const struct world worlds[] = {{1, 1}, {1, 8}, {2, 2}, {3, 4}, {2, 3}, {1, 3}, {5, 1}};
@@ -105,7 +109,7 @@ static int backend_count(void)
 static void run_exactly(const struct backend *b, const struct variant *v, enum form form,
                         struct world world, struct problem shape)
 {
-    struct problem problem = kernel_named(v->kernel)->family == &problem_moe ? moe_like(shape) : shape;
+    struct problem problem = is_moe(kernel_named(v->kernel)) ? moe_like(shape) : shape;
     const struct kernel *kernel = kernel_named(v->kernel);
     struct run_result *r = calloc(1, sizeof *r);
     void *params = calloc(1, kernel->params_size);

@@ -13,8 +13,8 @@
 
 static const struct world worlds[] = {{1, 1}, {1, 2}, {1, 4}, {2, 2}, {2, 3}};
 
-/* Beside the small ones: rows that tensor maps can describe, experts with whole tiles and a rest, more choices
- * than one look takes, more experts on a rank than a warp has lanes. */
+/* Beside the small ones: rows that tensor maps can describe, experts with whole tiles and a rest,
+ * more choices than one look takes, more experts on a rank than a warp has lanes. */
 static const struct moe_problem larger[] = {
     {.tokens = 700, .hidden = 192, .inter = 320, .experts = 12, .top_k = 4, .routing = MOE_UNIFORM},
     {.tokens = 900, .hidden = 64, .inter = 256, .experts = 10, .top_k = 3, .routing = MOE_SKEWED},
@@ -25,11 +25,15 @@ static const struct moe_problem larger[] = {
 
 #define PROBLEMS (MOE_PROBLEMS + COUNT(larger))
 
+/* Keys that a kernel does not have are passed over. */
 static const char *const params[] = {
-    "comm_sms=16",
-    "tile_m=16 tile_n=32 chunk=1KiB gather_rows=8 comm_sms=8",
+    "comm_sms=16 group=3 lead=2 ahead=2",
+    "tile_m=16 tile_n=32 chunk=1KiB gather_rows=8 comm_sms=8 combine_rows=5",
     "tile_m=8 tile_n=16 chunk=64B gather_rows=3 comm_sms=4 depth=3 join=false",
 };
+
+static const struct kernel *const moe_kernels[] = {&moe_dispatch_gemm_kernel,
+                                                   &moe_dispatch_ffn_combine_kernel};
 
 static const char *const runs[] = {"prefetch=4 timeout=2s", "prefetch=1 fifo=1 timeout=2s"};
 
@@ -38,10 +42,10 @@ struct outcome {
     struct problem problem;
 };
 
-static struct outcome *run(const struct moe_problem *moe, struct world world, const char *text,
-                           enum form form, uint64_t seed, const char *options)
+static struct outcome *run(const struct kernel *k, const struct moe_problem *moe,
+                           struct world world, const char *text, enum form form, uint64_t seed,
+                           const char *options)
 {
-    const struct kernel *k = &moe_dispatch_gemm_kernel;
     struct outcome *o = calloc(1, sizeof *o);
     void *values = calloc(1, k->params_size);
     struct complaint complaint = {.text = ""};
@@ -49,9 +53,9 @@ static struct outcome *run(const struct moe_problem *moe, struct world world, co
 
     o->problem.moe = *moe;
     harness_options(k->options, values, text);
-    ck_assert_msg(k->emit(&o->problem, world, harness_machine(), form, values, &program,
-                          &complaint) == ST_OK,
-                  "%s", complaint.text);
+    ck_assert_msg(
+        k->emit(&o->problem, world, harness_machine(), form, values, &program, &complaint) == ST_OK,
+        "%s", complaint.text);
     harness_run(&(struct trial){.backend = &cuda_backend,
                                 .kernel = k,
                                 .program = &program,
@@ -84,29 +88,38 @@ static uint64_t sparse_bytes(const struct outcome *o, struct world world, uint64
     return sum;
 }
 
+/* No number of choices is a multiple of it, so every pair still meets. */
+static int stride(void)
+{
+    return getenv("MKERNEL_TEST_ALL") ? 1 : 7;
+}
+
 START_TEST(routings_are_exact)
 {
-    int i = _i;
+    int i = _i * stride();
     int p = harness_digit(&i, PROBLEMS), w = harness_digit(&i, COUNT(worlds));
     int text = harness_digit(&i, COUNT(params));
+    const struct kernel *k = moe_kernels[harness_digit(&i, COUNT(moe_kernels))];
     enum form form = harness_digit(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
     uint64_t seed = 1 + (uint64_t)_i % 3;
     struct moe_problem moe = *problem_at(p);
     struct outcome *o;
 
     moe.capacity = 1e3; /* as many as there can be */
-    o = run(&moe, worlds[w], params[text], form, seed, runs[_i % 2]);
+    o = run(k, &moe, worlds[w], params[text], form, seed, runs[_i % 2]);
     ck_assert_msg(o->result.status == ST_OK && o->result.elements_wrong == 0 &&
                       o->result.elements_checked > 0 && o->result.rows_dropped == 0,
-                  "problem %d, %u x %u, %s, %s: %s\n%s", p, worlds[w].nodes,
+                  "%s, problem %d, %u x %u, %s, %s: %s\n%s", k->name, p, worlds[w].nodes,
                   worlds[w].gpus_per_node, params[text], form == FORM_FUSED ? "fused" : "unfused",
                   status_text(o->result.status), o->result.report);
-    ck_assert_uint_eq(o->result.put_bytes, sparse_bytes(o, worlds[w], seed));
+    if (k == &moe_dispatch_gemm_kernel)
+        ck_assert_uint_eq(o->result.put_bytes, sparse_bytes(o, worlds[w], seed));
     free(o);
 }
 END_TEST
 
-/* Room for half of the balanced load: what the host's route would drop, for results say which rows are there. */
+/* Room for half of the balanced load: what the host's route would drop, for results say which rows
+ * are there. */
 START_TEST(overflow_drops_what_it_says)
 {
     struct moe_problem moe = *problem_at(_i % PROBLEMS);
@@ -114,7 +127,7 @@ START_TEST(overflow_drops_what_it_says)
 
     moe.capacity = 0.5;
     moe.overflow = MOE_OVERFLOW_DROP;
-    o = run(&moe, worlds[_i / PROBLEMS], params[1], FORM_FUSED, 5, runs[0]);
+    o = run(moe_kernels[_i % 2], &moe, worlds[_i / PROBLEMS], params[1], FORM_FUSED, 5, runs[0]);
     ck_assert_msg(o->result.status == ST_OK, "%s", o->result.report);
     ck_assert_uint_gt(o->result.rows_dropped, 0);
     free(o);
@@ -127,7 +140,7 @@ START_TEST(overflow_is_an_error_otherwise)
     struct outcome *o;
 
     moe.capacity = 0.5;
-    o = run(&moe, (struct world){2, 2}, params[1], FORM_FUSED, 5, runs[0]);
+    o = run(moe_kernels[_i], &moe, (struct world){2, 2}, params[1], FORM_FUSED, 5, runs[0]);
     ck_assert_int_eq(o->result.status, ST_INPUT);
     ck_assert_msg(strstr(o->result.report, "raise the capacity") != NULL, "%s", o->result.report);
     free(o);
@@ -139,9 +152,10 @@ TCase *cuda_moe_tests(void)
     TCase *tc = tcase_create("moe");
     bool few = getenv("MKERNEL_TEST_FEW") != NULL;
 
-    tcase_add_loop_test(tc, routings_are_exact, 0,
-                        few ? 15 : PROBLEMS * COUNT(worlds) * COUNT(params) * 2);
+    tcase_add_loop_test(
+        tc, routings_are_exact, 0,
+        (few ? 140 : PROBLEMS * COUNT(worlds) * COUNT(params) * COUNT(moe_kernels) * 2) / stride());
     tcase_add_loop_test(tc, overflow_drops_what_it_says, 0, few ? 3 : PROBLEMS * COUNT(worlds));
-    tcase_add_test(tc, overflow_is_an_error_otherwise);
+    tcase_add_loop_test(tc, overflow_is_an_error_otherwise, 0, COUNT(moe_kernels));
     return tc;
 }

@@ -187,6 +187,11 @@ static const struct variant {
     {"moe_dispatch_gemm", "comm_sms=16 chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 join=false"},
     {"moe_dispatch_gemm",
      "chunk=64B gather_rows=7 tile_m=24 tile_n=16 depth=3 send_sms=2 comm_sms=2"},
+    {"moe_dispatch_ffn_combine", "comm_sms=16"},
+    {"moe_dispatch_ffn_combine",
+     "comm_sms=16 chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 combine_rows=5 ahead=1 join=false"},
+    {"moe_dispatch_ffn_combine",
+     "chunk=64B gather_rows=7 tile_m=24 tile_n=48 depth=3 send_sms=2 comm_sms=2 combine_rows=3"},
 };
 
 static const struct world worlds[] = {{1, 1}, {1, 2}, {1, 4}, {2, 2}, {2, 3}, {4, 1}};
@@ -222,7 +227,7 @@ static struct problem problem_of(const struct kernel *k, int i)
 {
     if (k->family == &problem_attention)
         return attentions[i];
-    return k->family == &problem_moe ? moe_like(shapes[i]) : shapes[i];
+    return is_moe(k) ? moe_like(shapes[i]) : shapes[i];
 }
 
 static void run_exactly(const struct variant *v, enum form form, struct world world,
@@ -259,9 +264,12 @@ static void run_exactly(const struct variant *v, enum form form, struct world wo
 
 /* Of all combinations every seventh: no number of choices is a multiple of it, so every pair still
  * meets. */
+#define STRIDE 7
+_Static_assert(COUNT(variants) % STRIDE && COUNT(worlds) % STRIDE && COUNT(shapes) % STRIDE, "pairs meet");
+
 static int stride(void)
 {
-    return getenv("MKERNEL_TEST_ALL") ? 1 : 7;
+    return getenv("MKERNEL_TEST_ALL") ? 1 : STRIDE;
 }
 
 START_TEST(kernel_is_exact)

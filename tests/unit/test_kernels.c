@@ -52,7 +52,7 @@ static struct problem problem_of(const struct kernel *k, const struct shape_case
 {
     const struct problem *p = &c->problem;
 
-    if (k->family == &problem_moe)
+    if (is_moe(k))
         return moe_like(*p);
     if (k->family == &problem_gemm)
         return *p;

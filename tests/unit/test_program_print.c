@@ -170,6 +170,41 @@ START_TEST(dynamic_work_names_where_it_looks)
 }
 END_TEST
 
+START_TEST(experts_name_their_group_and_their_epilogue)
+{
+    struct program p = make_program();
+    uint32_t list = program_add_buffer(&p, (struct buffer){"list", DTYPE_I32, 8, 3, 1});
+    uint32_t rows = program_add_buffer(&p, (struct buffer){"rows", DTYPE_BF16, 64, 512, 1});
+    struct task t = {.op = OP_GEMM, .m = 16, .n = 32, .k = 512, .segment_table = NO_TABLE};
+
+    t.a = (struct operand){1, A, 16 * 512, 512};
+    t.b = (struct operand){1, B, 0, 512};
+    t.epilogue = EPILOGUE_SWIGLU;
+    t.select = (struct selection){SELECT_GROUP, list, 1, 0, 64 * 512};
+    task_store_to(&t, (struct operand){1, rows, 0, 512});
+    ck_assert_str_eq(print(&p, &t), "gemm #7  rows[0..15, 0..31] = A[16..31, 0..511] x B[0..63, 0..511] gate and up  "
+                                    "for entry list[1]");
+    program_fini(&p);
+}
+END_TEST
+
+START_TEST(sums_name_their_rows_and_weights)
+{
+    struct program p = make_program();
+    uint32_t back = program_add_buffer(&p, (struct buffer){"back", DTYPE_I32, 64, 4, 1});
+    uint32_t weights = program_add_buffer(&p, (struct buffer){"weights", DTYPE_F32, 64, 4, 1});
+    struct task t = {.op = OP_COMBINE_ROWS, .m = 8, .n = 512, .k = 4 * 256, .segment_table = NO_TABLE};
+
+    t.a = (struct operand){RANK_NODE, A, 0, 512};
+    t.index = (struct operand){1, back, 32, 4};
+    t.combine = (struct combine){4, true, {1, weights, 32, 4}};
+    task_store_to(&t, (struct operand){1, B, 0, 512});
+    ck_assert_str_eq(print(&p, &t), "combine_rows #7  B[0..7, 0..511] = node A[0..255, 0..511] by back[8..15, 0..3] "
+                                    "weighted by weights[8..15, 0..3]");
+    program_fini(&p);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("program_print");
@@ -181,6 +216,8 @@ int main(void)
     tcase_add_test(tc, node_lag_and_addends_are_shown);
     tcase_add_test(tc, a_put_without_data_is_a_signal);
     tcase_add_test(tc, dynamic_work_names_where_it_looks);
+    tcase_add_test(tc, experts_name_their_group_and_their_epilogue);
+    tcase_add_test(tc, sums_name_their_rows_and_weights);
     tcase_add_test(tc, what_does_not_fit_says_so);
     suite_add_tcase(s, tc);
     SRunner *sr = srunner_create(s);

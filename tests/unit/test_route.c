@@ -1,4 +1,4 @@
-/* OP_ROUTE, OP_GATHER_ROWS and selections, by hand on two nodes of two GPUs. */
+/* OP_ROUTE, OP_GATHER_ROWS, OP_COMBINE_ROWS and selections, by hand on two nodes of two GPUs. */
 #include <check.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 /* Eight tokens, two a rank; four experts, one a rank; two choices a token. */
 enum { RANKS = 4, TOKENS = 8, TOP_K = 2, EXPERTS = 4, SLOT = 3, WIDTH = 4, ROOM = 8, LIST = 9 };
-enum { TABLE, COUNTS, SEND_INDEX, INDEX, ENTRIES, HELD, ROWS };
+enum { TABLE, COUNTS, SEND_INDEX, INDEX, ENTRIES, BACK, SEND_BACK, HELD, ROWS, WEIGHTS, SUMS };
 
 static struct program program;
 static uint8_t *windows[RANKS];
@@ -44,10 +44,14 @@ static void open_windows(void)
     program_add_buffer(&program, (struct buffer){"table", DTYPE_I32, TOKENS, TOP_K, 1});
     program_add_buffer(&program, (struct buffer){"counts", DTYPE_I32, 2, 1, 1});
     program_add_buffer(&program, (struct buffer){"send_index", DTYPE_I32, 2 * SLOT, 1, 1});
-    program_add_buffer(&program, (struct buffer){"index", DTYPE_I32, ROOM, 1, 1});
+    program_add_buffer(&program, (struct buffer){"index", DTYPE_I32, 2 * LIST, 1, 1});
     program_add_buffer(&program, (struct buffer){"list", DTYPE_I32, LIST, 3, 1});
+    program_add_buffer(&program, (struct buffer){"back", DTYPE_I32, 2 * SLOT, TOP_K, 1});
+    program_add_buffer(&program, (struct buffer){"send_back", DTYPE_I32, SLOT, 2, 1});
     program_add_buffer(&program, (struct buffer){"held", DTYPE_BF16, 2 * SLOT, WIDTH, 1});
     program_add_buffer(&program, (struct buffer){"rows", DTYPE_BF16, ROOM, WIDTH, 1});
+    program_add_buffer(&program, (struct buffer){"weights", DTYPE_F32, 2, 3, 1});
+    program_add_buffer(&program, (struct buffer){"sums", DTYPE_BF16, 2, WIDTH, 1});
     for (uint32_t i = 0; i < RANKS; i++) {
         windows[i] = calloc(1, program_window_bytes(&program));
         memcpy(control(i, TABLE), table, sizeof table);
@@ -56,7 +60,7 @@ static void open_windows(void)
     route_from = (struct route){.kind = ROUTE_RECEIVE, .world = {2, 2}, .tokens = TOKENS,
                                 .experts = EXPERTS, .top_k = TOP_K, .slot_rows = SLOT,
                                 .capacity = ROOM, .tile_rows = 2, .drop = true, .table = TABLE,
-                                .counts = COUNTS, .index = INDEX, .list = ENTRIES};
+                                .counts = COUNTS, .index = INDEX, .list = ENTRIES, .back = NO_BUFFER};
     route_to = route_from;
     route_to.kind = ROUTE_SEND;
     route_to.index = SEND_INDEX;
@@ -118,6 +122,51 @@ START_TEST(what_does_not_fit_is_counted)
 }
 END_TEST
 
+/* Rank 0's expert 0 has tokens 0, 2, 3, 4, 6, 7 in three entries of two; rank 1's expert 1 has 0, 3, 6, and its
+ * copy of the rows stands behind the ten of rank 0.  Rank 0 holds its own tokens 0 and 1, and 4 of rank 2. */
+START_TEST(rows_are_found_again_on_the_way_back)
+{
+    static const int32_t want[] = {0, 10, -1, -1, -1, -1, 3, -1, -1, -1, -1, -1};
+
+    route_from.aligned = true;
+    route_from.back = BACK;
+    ck_assert_uint_eq(route_rows_max(&route_from), 10);
+    ck_assert_uint_eq(route(0, &route_from), 0);
+    ck_assert_mem_eq(control(0, BACK), want, sizeof want);
+    ck_assert_int_eq(control(0, COUNTS)[0], 2);
+    ck_assert_int_eq(control(0, COUNTS)[1], 1);
+}
+END_TEST
+
+/* Rank 1's entries, {0, 3} and {6}, each from a multiple of two rows on; what was dropped goes nowhere. */
+START_TEST(aligned_entries_have_a_place_each)
+{
+    static const int32_t entries[] = {0, 0, 2, 0, 2, 1, 0, 0, 0};
+    static const int32_t stack = 2 * SLOT;
+
+    route_from.aligned = true;
+    route_from.back = BACK;
+    route_from.capacity = 3; /* of rank 0: tokens 0, 2, 3 */
+    ck_assert_uint_eq(route(1, &route_from), 0);
+    ck_assert_mem_eq(control(1, ENTRIES), entries, sizeof entries);
+    ck_assert_int_eq(control(1, INDEX)[0], 0);
+    ck_assert_int_eq(control(1, INDEX)[1], stack + 1);
+    ck_assert_int_eq(control(1, INDEX)[2], stack + SLOT);
+    ck_assert_int_eq(control(1, BACK)[TOP_K * SLOT], -1);         /* token 6: rank 0 has no room */
+    ck_assert_int_eq(control(1, BACK)[TOP_K * SLOT + 1], 4 + 2); /* behind rank 0's two entries */
+}
+END_TEST
+
+START_TEST(a_token_knows_where_its_sums_come_back)
+{
+    static const int32_t want[] = {0, -1, -1, SLOT};
+
+    route_to.back = SEND_BACK;
+    route(0, &route_to);
+    ck_assert_mem_eq(control(0, SEND_BACK), want, sizeof want);
+}
+END_TEST
+
 START_TEST(experts_that_do_not_exist_are_refused)
 {
     control(0, TABLE)[3] = EXPERTS;
@@ -165,6 +214,53 @@ START_TEST(an_empty_entry_only_signals)
 }
 END_TEST
 
+/* Rows 5 of rank 3 and 1 of rank 2 with weights 2 and 1/4; the term between them and all of row 1 are dropped.
+ * _i: without weights. */
+START_TEST(combine_sums_what_is_not_dropped)
+{
+    struct task t = {.op = OP_COMBINE_ROWS, .m = 2, .n = WIDTH, .k = 2 * 2 * SLOT, .out_count = 1};
+    static const int32_t index[] = {2 * SLOT + 5, -1, 1, -1, -1, -1};
+    float *weights = (float *)(void *)(windows[2] + program_buffer_offset(&program, WEIGHTS, 1));
+
+    t.a = (struct operand){RANK_NODE, HELD, 0, WIDTH};
+    t.index = (struct operand){2, INDEX, 0, 3};
+    t.combine = (struct combine){3, _i == 0, {2, WEIGHTS, 0, 3}};
+    t.out[0] = (struct operand){2, SUMS, 0, WIDTH};
+    memcpy(control(2, INDEX), index, sizeof index);
+    memcpy(weights, (float[]){2, 1000, 0.25f, 1, 1, 1}, 6 * sizeof *weights);
+    for (int i = 0; i < WIDTH; i++) {
+        rows_of(3, HELD)[5 * WIDTH + i] = bf16_from_f32((float)i);
+        rows_of(2, HELD)[1 * WIDTH + i] = bf16_from_f32(8);
+    }
+    tile_combine(&memory, 2, 1, &t);
+    for (int i = 0; i < WIDTH; i++) {
+        float sum = _i == 0 ? 2 * (float)i + 2 : (float)i + 8;
+
+        ck_assert_uint_eq(rows_of(2, SUMS)[i], bf16_from_f32(sum));
+        ck_assert_uint_eq(rows_of(2, SUMS)[WIDTH + i], 0);
+    }
+}
+END_TEST
+
+/* Entry {group 1, first 7, 2 rows}: what stands where it stands is cut and not moved, but for the group's b. */
+START_TEST(a_group_moves_nothing_but_its_operand)
+{
+    struct task t = {.op = OP_GEMM, .m = 4, .n = WIDTH, .k = WIDTH, .out_count = 1};
+    static const int32_t entry[] = {1, 7, 2};
+
+    t.a = (struct operand){0, ROWS, 2 * WIDTH, WIDTH};
+    t.b = (struct operand){0, HELD, 0, WIDTH};
+    t.out[0] = (struct operand){0, ROWS, 3 * WIDTH, WIDTH};
+    t.select = (struct selection){SELECT_GROUP, ENTRIES, 2, 0, 3 * WIDTH};
+    memcpy(control(0, ENTRIES) + 6, entry, sizeof entry);
+    tile_select(&memory, 0, 1, &t);
+    ck_assert_uint_eq(t.m, 2);
+    ck_assert_uint_eq(t.a.offset, 2 * WIDTH);
+    ck_assert_uint_eq(t.out[0].offset, 3 * WIDTH);
+    ck_assert_uint_eq(t.b.offset, 3 * WIDTH);
+}
+END_TEST
+
 START_TEST(counts_shorten_puts)
 {
     struct task t = {.op = OP_PUT, .m = 4, .n = WIDTH, .out_count = 1};
@@ -201,9 +297,14 @@ int main(void)
     tcase_add_test(tc, a_token_is_sent_once_to_each_other_node);
     tcase_add_test(tc, rows_stand_in_order_of_arrival);
     tcase_add_test(tc, what_does_not_fit_is_counted);
+    tcase_add_test(tc, rows_are_found_again_on_the_way_back);
+    tcase_add_test(tc, aligned_entries_have_a_place_each);
+    tcase_add_test(tc, a_token_knows_where_its_sums_come_back);
     tcase_add_test_raise_signal(tc, experts_that_do_not_exist_are_refused, SIGABRT);
     tcase_add_test(tc, gather_reads_the_node_by_index);
     tcase_add_test(tc, an_empty_entry_only_signals);
+    tcase_add_loop_test(tc, combine_sums_what_is_not_dropped, 0, 2);
+    tcase_add_test(tc, a_group_moves_nothing_but_its_operand);
     tcase_add_test(tc, counts_shorten_puts);
     tcase_add_test_raise_signal(tc, unwritten_counts_are_refused, SIGABRT);
     suite_add_tcase(suite, tc);

@@ -1,4 +1,5 @@
 #include <check.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +192,41 @@ START_TEST(gemm_rounds_once_behind_the_addends)
 }
 END_TEST
 
+/* Ten results a row: a group of eight gate and eight up rows of b, then one of two and two. */
+START_TEST(swiglu_pairs_gate_and_up)
+{
+    static const float gates[10] = {0, 1, -1, 2, -2, 4, -4, 8, 3, -3};
+    struct program wide = {.world = {1, 1}};
+    struct task t = {.op = OP_GEMM, .m = 2, .n = 10, .k = 1, .segment_table = NO_TABLE,
+                     .epilogue = EPILOGUE_SWIGLU, .out_count = 1};
+    float *a, *b, *out;
+
+    program_add_buffer(&wide, (struct buffer){"a", DTYPE_F32, 2, 1, 1});
+    program_add_buffer(&wide, (struct buffer){"b", DTYPE_F32, 20, 1, 1});
+    program_add_buffer(&wide, (struct buffer){"out", DTYPE_F32, 2, 10, 1});
+    windows[0] = realloc(windows[0], program_window_bytes(&wide));
+    memory = (struct memory){&wide, windows};
+    a = (float *)(void *)(windows[0] + program_buffer_offset(&wide, 0, 1));
+    b = (float *)(void *)(windows[0] + program_buffer_offset(&wide, 1, 1));
+    out = (float *)(void *)(windows[0] + program_buffer_offset(&wide, 2, 1));
+    a[0] = 1, a[1] = -1;
+    for (int j = 0; j < 10; j++) {
+        b[j < 8 ? j : 16 + j - 8] = gates[j];
+        b[j < 8 ? 8 + j : 18 + j - 8] = (float)(j + 1); /* up */
+    }
+    t.a = (struct operand){0, 0, 0, 1};
+    t.b = (struct operand){0, 1, 0, 1};
+    t.out[0] = (struct operand){0, 2, 0, 10};
+    gemm(0, 1, &t);
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 10; j++) {
+            double gate = a[i] * gates[j], want = gate / (1 + exp(-gate)) * a[i] * (j + 1);
+
+            ck_assert_double_eq_tol(out[10 * i + j], want, 1e-6 * (1 + fabs(want)));
+        }
+}
+END_TEST
+
 START_TEST(empty_gemm_does_nothing)
 {
     struct task t = {
@@ -328,6 +364,7 @@ int main(void)
     tcase_add_loop_test(tc, gemm_multiplies_by_the_transpose, 0, 4);
     tcase_add_test(tc, gemm_walks_segments);
     tcase_add_test(tc, gemm_rounds_once_behind_the_addends);
+    tcase_add_test(tc, swiglu_pairs_gate_and_up);
     tcase_add_test(tc, empty_gemm_does_nothing);
     tcase_add_test(tc, copy_to_the_node_leaves_its_source);
     tcase_add_test(tc, copy_converts);
