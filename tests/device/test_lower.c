@@ -152,6 +152,10 @@ static const struct ways {
      {GPU_SIGNAL, GPU_GEMM, GPU_REDUCE}},
     {{&gemm_ar_kernel, "", {1, 4}, {.m = 512, .n = 512, .k = 256}, FORM_UNFUSED},
      {GPU_SIGNAL, GPU_GEMM, GPU_COPY, GPU_REDUCE}},
+    {{&ring_attention_kernel, "", {1, 1}, {.attention = {.seq = 1024, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 64}}, FORM_FUSED},
+     {GPU_ATTENTION}},
+    {{&ring_attention_kernel, "split=1", {1, 4}, {.attention = {.seq = 1024, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 128}}, FORM_FUSED},
+     {GPU_SIGNAL, GPU_COPY, GPU_ATTENTION, GPU_ATTENTION_DIRECT}},
 };
 
 START_TEST(tasks_take_the_best_way)
@@ -191,6 +195,23 @@ START_TEST(large_tiles_are_refused)
 }
 END_TEST
 
+START_TEST(other_heads_are_refused)
+{
+    struct lowering_case c = {&ring_attention_kernel, "", {1, 1}, {.attention = {.seq = 64, .batch = 1, .heads = 1, .kv_heads = 1, .head_dim = 96}}, FORM_FUSED};
+    struct placement ranks[RANKS_MAX];
+    struct program p = {0};
+    struct lowered l;
+
+    place_ranks(ranks);
+    emit(&c, &p);
+    ck_assert_int_eq(lower_program(&p, ranks, &l), ST_INPUT);
+    ck_assert_str_eq(l.why, "cuda: rank 0 queue compute attention #0: heads of 96 elements, this "
+                            "backend has 64 and 128");
+    lowered_free(&l);
+    program_fini(&p);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("lower");
@@ -203,6 +224,7 @@ int main(void)
     tcase_add_loop_test(tc, kernel_lowers, 0, count);
     tcase_add_loop_test(tc, tasks_take_the_best_way, 0, COUNT(ways));
     tcase_add_test(tc, large_tiles_are_refused);
+    tcase_add_test(tc, other_heads_are_refused);
     suite_add_tcase(suite, tc);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);
