@@ -12,7 +12,7 @@
 #include "core/world.h"
 
 #define POLL_MS         1
-#define FAILED_GRACE_NS 3000000000u /* that a child has to end by itself once another node's has failed */
+#define FAILED_GRACE_NS 2000000000u /* that a child has to end by itself once another node's has failed */
 
 /* ---- one node's part ---- */
 

@@ -36,4 +36,4 @@ static const struct backend cpu = {
 static const struct kernel *const kernels[] = {&ag_gemm, &gemm_rs, &attention, NULL};
 static const struct backend *const backends[] = {&sim, &cpu, NULL};
 
-const struct registry fake_registry = {kernels, backends};
+const struct registry fake_registry = {.kernels = kernels, .backends = backends};
