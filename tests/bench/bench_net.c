@@ -4,7 +4,7 @@
  *
  * Two processes on this machine; contestants take turns, RUNS (5) times, and the median counts.  Every sample
  * is printed.  For ofi the plain library is a loop over libfabric on the same provider, first with the same promise
- * (a completed write has been delivered), then without; verbs has none here: scripts/soft-roce bench runs ib_write_bw beside it. */
+ * (a completed write has been delivered), then without; for verbs there is none here. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
