@@ -275,7 +275,7 @@ struct io_slice {
 #define PROGRAM_FLAG_GROUPS_MAX 20
 #define PROGRAM_QUEUES_MAX      10
 #define PROGRAM_CREWS_MAX       6
-#define PROGRAM_IO_MAX          8
+#define PROGRAM_IO_MAX          16
 
 struct program;
 

@@ -86,7 +86,7 @@ static enum status add_record(const struct registry *r, const json_t *line, cons
                                .nodes = 1,
                                .gpus_per_node = 1,
                                .measured_us = ms * 1e3,
-                               .held_out = true};
+                               .held_out = false};
 
     if (bench == NULL || strcmp(bench, "gemm") != 0 || contestant == NULL || shape == NULL)
         return ST_OK;

@@ -21,7 +21,8 @@ endfunction()
 
 # mkernel_test(NAME SOURCES... [USES LIBRARY ...] [LABEL label] [TIMEOUT seconds] [SHARDS count])
 #
-# One Check program, one CTest entry, or one for each share of its loops (tests/shard.h).
+# One Check program, one CTest entry, or one for each share of its loops (tests/shard.h).  The target tests_LABEL builds
+# all programs of a label.
 function(mkernel_test name)
     cmake_parse_arguments(ARG "" "LABEL;TIMEOUT;SHARDS" "SOURCES;USES" ${ARGN})
     if(NOT ARG_SOURCES)
@@ -32,6 +33,10 @@ function(mkernel_test name)
     endif()
     add_executable(${name} ${ARG_SOURCES})
     target_link_libraries(${name} PRIVATE ${ARG_USES} PkgConfig::CHECK)
+    if(NOT TARGET tests_${ARG_LABEL})
+        add_custom_target(tests_${ARG_LABEL})
+    endif()
+    add_dependencies(tests_${ARG_LABEL} ${name})
     if(NOT ARG_SHARDS)
         add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
         set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})

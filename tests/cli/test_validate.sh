@@ -7,7 +7,7 @@ mkdir -p ref/h200 records
 cp "$REFERENCE/nccl-sources.csv" ref/
 { head -1 "$REFERENCE/nccl-published.csv"; grep 'aws-batch' "$REFERENCE/nccl-published.csv" | sed -n '20p;40p;56p'; } >ref/nccl-published.csv
 head -3 "$REFERENCE/h200/nccl-2gpu.csv" >ref/h200/nccl-2gpu.csv
-head -2 "$REFERENCE/h200/copy-2gpu.csv" >ref/h200/copy-2gpu.csv
+head -2 "$REFERENCE/h200/copies-2gpu.csv" >ref/h200/copies-2gpu.csv
 head -2 "$REFERENCE/h200/gemm-2gpu.csv" >ref/h200/gemm-2gpu.csv
 validate() {
     code=$1 pattern=$2
