@@ -154,7 +154,10 @@ static void pause_ms(long ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-/* Some time after the nodes have begun to talk. */
+static _Atomic bool over; /* the run that something breaks in */
+
+/* Some time after the nodes have begun to talk.  A link that is down stays down: where nothing was on its way when it
+ * broke, the provider connects anew without a word. */
 static void *break_later(void *arg)
 {
     while (connections(false) == 0)
@@ -165,7 +168,8 @@ static void *break_later(void *arg)
     else if (fault == FAULT_STOPPED)
         kill(getpid(), SIGSTOP);
     else
-        connections(true);
+        for (; !over; pause_ms(1))
+            connections(true);
     return arg;
 }
 
@@ -193,9 +197,11 @@ static enum status faulty_run(const struct job *job, struct run_result *r)
     bool later = job->nodes->node == 1 && fault >= FAULT_KILLED && fault <= FAULT_LINK;
     pthread_t thread;
 
+    over = false;
     if (later)
         pthread_create(&thread, NULL, break_later, NULL);
     cpu_backend.run(job, r);
+    over = true;
     if (later)
         pthread_join(thread, NULL);
     if (LEAKS()) {
