@@ -1,7 +1,7 @@
 #!/bin/sh
 # test_no_device.sh MKERNEL: without a GPU `--backend cuda` is exit code 5 and one clear line, and `doctor` is
 # content.  Skipped where there is a GPU.
-if "$1" doctor | grep -q '^ok .*cuda backend'; then
+if "$1" doctor | grep -Eq '^ok +cuda backend'; then
     echo "test_no_device: skipped: there is a GPU"
     exit 77
 fi
@@ -11,4 +11,4 @@ echo "$said"
 [ "$code" -eq 5 ] || exit 1
 [ "$(echo "$said" | wc -l)" -eq 1 ] || exit 1
 echo "$said" | grep -q 'backend cuda cannot run here: no CUDA device' || exit 1
-"$1" doctor | grep -q '^absent (optional) .*cuda backend'
+"$1" doctor | grep -Eq '^absent \(optional\) +cuda backend'
