@@ -311,7 +311,7 @@ static int lose_peer(struct bootstrap *b, void *setting)
     struct member        *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
 
     member_connect(m);
-    member_put_well(m, (struct put){.peer = 1 - b->rank, .flag = 1, .value = 1, .bytes = 8});
+    member_put_well(m, (struct put){.peer = 1 - b->rank, .flag = 1, .value = 1, .to = 64, .bytes = 8});
     member_await_flag(m, 1, 1);
     member_barrier(m);
     if (b->rank == 0)
