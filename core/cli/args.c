@@ -93,3 +93,13 @@ int args_error(const struct args *a, const char *format, ...)
     log_error("%s: %s (mkernel %s --help lists the options)", a->argv[0], text, a->argv[0]);
     return status_exit_code(ST_INPUT);
 }
+
+int args_value(const struct args *a, const struct option *values, int flag, void *base)
+{
+    const struct option *o = option_find(values, a->usage->flags[flag].name);
+    char                 why[256];
+
+    if (option_parse(o, base, a->value, NULL, why, sizeof why) >= 0)
+        return -1;
+    return args_error(a, "%s %s: %s", o->name, a->value, why);
+}

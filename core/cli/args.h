@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "core/option.h"
 #include "core/status.h"
 
 struct flag {
@@ -37,6 +38,9 @@ void args_begin(struct args *a, const struct usage *usage, int argc, char **argv
 /* The next argument: an index in usage->flags (value set), a word, the end, --help (already printed), or a
  * mistake (already logged). */
 int args_next(struct args *a);
+
+/* The flag's value into `base`, by the row of `values` that has the flag's name.  -1, or logs and returns exit code 2. */
+int args_value(const struct args *a, const struct option *values, int flag, void *base);
 
 /* Logs and returns exit code 2. */
 int args_error(const struct args *a, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -64,16 +64,6 @@ static void on_signal(int number)
     interrupted = 1;
 }
 
-static int take_value(const struct args *a, int flag, struct request *q)
-{
-    const struct option *o = option_find(values, flags[flag].name);
-    char                 why[256];
-
-    if (option_parse(o, q, a->value, NULL, why, sizeof why) >= 0)
-        return -1;
-    return args_error(a, "%s %s: %s", o->name, a->value, why);
-}
-
 /* -1: go on; else the exit code. */
 static int take(struct args *a, int flag, struct request *q)
 {
@@ -87,7 +77,7 @@ static int take(struct args *a, int flag, struct request *q)
             return args_error(a, "one scenario at a time, not \"%s\" as well", a->value);
         q->file = a->value;
         return -1;
-    default: return take_value(a, flag, q);
+    default: return args_value(a, values, flag, q);
     }
 }
 

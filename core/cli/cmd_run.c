@@ -112,16 +112,6 @@ struct words {
     uint32_t     file_count, set_count;
 };
 
-static int take_value(const struct args *a, int flag, struct run_request *q)
-{
-    const struct option *o = option_find(values, a->usage->flags[flag].name);
-    char                 why[256];
-
-    if (option_parse(o, q, a->value, NULL, why, sizeof why) >= 0)
-        return 0;
-    return args_error(a, "%s %s: %s", o->name, a->value, why);
-}
-
 static int take_transport(const struct args *a, struct words *w)
 {
     int n = snprintf(w->transport, sizeof w->transport, "cpu.transport=%s", a->value);
@@ -150,7 +140,7 @@ static int take_flag(struct args *a, int flag, struct run_request *q, struct wor
     case OUTPUT:    q->output = a->value; break;
     case TRACE:     q->trace = a->value; break;
     case NO_VERIFY: q->no_verify = true; break;
-    default:        code = take_value(a, flag, q); break;
+    default:        return args_value(a, values, flag, q);
     }
     return code ? code : -1;
 }
