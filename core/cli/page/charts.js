@@ -271,7 +271,8 @@ function drawTimeline(t) {
   }, true);
 }
 
-/* ---- all of it, a plot a frame so that the page stays responsive ---- */
+/* ---- all of it, each step a task of its own so that the page stays responsive.  Not by animation frames: a browser
+   that shows no window may never give one ---- */
 
 function fillSelect(select, names, choose) {
   names.forEach((n, i) => { const o = element("option", n); o.value = i; select.append(o); });
@@ -287,8 +288,8 @@ const steps = [() => drawKernel(kernels[0]), () => {
   drawProblem(problems[last]);
 }];
 if (data.timeline) steps.push(() => drawTimeline(data.timeline));
-requestAnimationFrame(function next() {
+setTimeout(function next() {
   const step = steps.shift();
-  if (step) { step(); requestAnimationFrame(next); }
+  if (step) { step(); setTimeout(next); }
   else document.documentElement.dataset.drawn = "yes"; /* tests wait for it */
 });
