@@ -108,12 +108,14 @@ struct arrival {
 /* Times are kept for the epochs that can become samples. */
 #define EPOCH_TIMES (RESULT_SAMPLES_MAX + 1)
 
+#define RANK_BELLS 16
+
 struct rank {
     struct fleet       *fleet;
     uint32_t            index;
     uint8_t            *window;
     struct counter     *flags;
-    struct bell         bell; /* rings for every flag of this rank */
+    struct bell         bells[RANK_BELLS]; /* flag f's is f % RANK_BELLS: a signal wakes few that wait for another */
     struct counter      popped[PROGRAM_QUEUES_MAX]; /* this epoch */
     struct counter      signals; /* received */
     struct fifo         fifo;

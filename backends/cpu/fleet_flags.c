@@ -8,13 +8,18 @@
 
 /* ---- signals ---- */
 
+static struct bell *bell_of(struct rank *r, uint32_t flag)
+{
+    return &r->bells[flag % RANK_BELLS];
+}
+
 uint64_t fleet_signal(struct fleet *f, uint32_t rank, uint32_t flag, uint64_t add)
 {
     struct rank *r = fleet_rank(f, rank);
     uint64_t before = atomic_fetch_add_explicit(&r->flags[flag].value, add, memory_order_release);
 
     atomic_fetch_add_explicit(&r->signals.value, 1, memory_order_relaxed);
-    bell_ring(&r->bell);
+    bell_ring(bell_of(r, flag));
     return before + add;
 }
 
@@ -62,7 +67,8 @@ void fleet_stop(struct fleet *f, enum stop why)
     atomic_compare_exchange_strong_explicit(&f->stop, &none, why, memory_order_relaxed,
                                             memory_order_relaxed);
     for (uint32_t i = 0; i < f->rank_count; i++) {
-        bell_ring(&f->ranks[i].bell);
+        for (uint32_t b = 0; b < RANK_BELLS; b++)
+            bell_ring(&f->ranks[i].bells[b]);
         bell_ring(&f->ranks[i].fifo.emptied);
     }
 }
@@ -93,13 +99,14 @@ void fleet_refuse(struct worker *w, const struct task *route, uint64_t dropped)
 static void block(struct worker *w, uint32_t flag, uint64_t target)
 {
     struct fleet *f = w->fleet;
+    struct bell *bell = bell_of(w->rank, flag);
 
     w->blocked_since_ns = clock_now_ns();
     atomic_store_explicit(&w->blocked_target, target, memory_order_relaxed);
     atomic_store_explicit(&w->blocked_flag, flag, memory_order_relaxed);
     atomic_fetch_sub_explicit(&f->active, 1, memory_order_relaxed);
     for (;;) {
-        uint32_t seen = bell_read(&w->rank->bell);
+        uint32_t seen = bell_read(bell);
 
         if (fleet_stopped(f)) { /* stays marked as blocked, for the report */
             w->given_up_value = w->rank->flags[flag].value;
@@ -107,7 +114,7 @@ static void block(struct worker *w, uint32_t flag, uint64_t target)
         }
         if (fleet_flag_reached(w->rank, flag, target))
             break;
-        bell_sleep(&w->rank->bell, seen, BELL_SLEEP_NS);
+        bell_sleep(bell, seen, BELL_SLEEP_NS);
     }
     atomic_fetch_add_explicit(&f->wakings, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&f->active, 1, memory_order_relaxed);

@@ -7,7 +7,7 @@
 
 struct conflicts {
     const struct program *program;
-    struct access **lists; /* by rank and buffer */
+    struct access **lists; /* by rank, buffer and kind: reads, mostly the many, are looked through by writes alone */
     struct pool pool;
 };
 
@@ -17,7 +17,7 @@ struct conflicts *conflicts_create(const struct program *p)
 
     assert(c);
     c->program = p;
-    c->lists = calloc((size_t)world_ranks(p->world) * p->buffer_count + 1, sizeof *c->lists);
+    c->lists = calloc(2 * ((size_t)world_ranks(p->world) * p->buffer_count + 1), sizeof *c->lists);
     assert(c->lists);
     pool_init(&c->pool, sizeof(struct access));
     return c;
@@ -78,18 +78,26 @@ static bool same_task(const struct task_id *a, const struct task_id *b)
 static const struct access *find(const struct access *list, const struct access *mine)
 {
     for (const struct access *a = list; a; a = a->next)
-        if ((a->kind == ACCESS_WRITE || mine->kind == ACCESS_WRITE) &&
-            !same_task(&a->id, &mine->id) && regions_meet(&a->region, &mine->region))
+        if (!same_task(&a->id, &mine->id) && regions_meet(&a->region, &mine->region))
             return a;
     return NULL;
+}
+
+static void push(struct access **list, struct access *a)
+{
+    a->next = *list;
+    a->link = list;
+    if (a->next)
+        a->next->link = &a->next;
+    *list = a;
 }
 
 const struct access *conflicts_add(struct conflicts *c, const struct region *region,
                                    enum access_kind kind, const struct task_id *id,
                                    struct access **owned)
 {
-    struct access **list =
-        &c->lists[(uint64_t)region->rank * c->program->buffer_count + region->buffer];
+    struct access **lists =
+        &c->lists[2 * ((uint64_t)region->rank * c->program->buffer_count + region->buffer)];
     struct access *a;
     const struct access *other;
 
@@ -99,12 +107,10 @@ const struct access *conflicts_add(struct conflicts *c, const struct region *reg
     a->region = *region;
     a->kind = kind;
     a->id = *id;
-    other = find(*list, a);
-    a->next = *list;
-    a->link = list;
-    if (a->next)
-        a->next->link = &a->next;
-    *list = a;
+    other = find(lists[ACCESS_WRITE], a);
+    if (!other && kind == ACCESS_WRITE)
+        other = find(lists[ACCESS_READ], a);
+    push(&lists[kind], a);
     a->next_owned = *owned;
     *owned = a;
     return other;

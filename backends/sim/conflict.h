@@ -26,7 +26,7 @@ enum access_kind { ACCESS_READ, ACCESS_WRITE };
 #define TASK_END (UINT32_MAX - 1)
 
 struct access {
-    struct access   *next, **link; /* among those on the same buffer of the same rank */
+    struct access   *next, **link; /* among those of its kind on the same buffer of the same rank */
     struct access   *next_owned;
     struct region    region;
     enum access_kind kind;

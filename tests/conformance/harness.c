@@ -30,6 +30,12 @@ bool harness_can_run(const struct backend *b)
     char why[256] = "tests/device runs it";
     bool can = strcmp(b->name, "cuda") != 0 && b->available(why, sizeof why) == ST_OK;
 
+#ifdef __SANITIZE_THREAD__
+    if (strcmp(b->name, "sim") == 0) {
+        can = false;
+        snprintf(why, sizeof why, "one thread, which ThreadSanitizer has nothing to say of");
+    }
+#endif
     if (!can && told != b)
         fprintf(stderr, "%s: skipped: %s\n", b->name, why);
     told = can ? told : b;
