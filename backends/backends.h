@@ -3,7 +3,7 @@
 #define BACKENDS_BACKENDS_H
 
 #include "core/backend.h"
-#include "core/nodes.h"
+#include "core/run/nodes.h"
 
 extern const struct backend *const backends[]; /* in the order in which `list` shows them; ends with NULL */
 

@@ -6,14 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/histogram.h"
+#include "core/statistics/histogram.h"
 #include "core/kernel.h"
-#include "core/machine.h"
-#include "core/node_link.h"
-#include "core/option.h"
+#include "core/machine/machine.h"
+#include "core/run/node_link.h"
+#include "core/parse/option.h"
 #include "core/program.h"
 #include "core/status.h"
-#include "core/trace.h"
+#include "core/trace/trace.h"
 #include "core/world.h"
 
 enum timing_mode {
@@ -100,8 +100,8 @@ struct run_result {
     struct crew_result crews[RESULT_CREWS_MAX];
     char               causes[RESULT_CAUSES_MAX][24]; /* flag groups first, then "nic queue", "store" */
     struct link_result links[RESULT_LINKS_MAX];
-    struct trace_result trace;        /* of the job's trace; filled by core/run.c */
-    double             cpu_seconds; /* filled by core/run.c from the child's rusage */
+    struct trace_result trace;        /* of the job's trace; filled by core/run/run.c */
+    double             cpu_seconds; /* filled by core/run/run.c from the child's rusage */
     uint64_t           peak_bytes;
 };
 

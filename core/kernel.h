@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-#include "core/machine.h"
-#include "core/option.h"
+#include "core/machine/machine.h"
+#include "core/parse/option.h"
 #include "core/problem.h"
 #include "core/program.h"
 #include "core/status.h"

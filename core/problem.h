@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/option.h"
+#include "core/parse/option.h"
 #include "core/world.h"
 
 /* softmax(Q K^T / sqrt(head_dim)) V over a sequence that is dealt to all ranks; every head of a group of

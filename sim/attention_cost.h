@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "core/machine.h"
+#include "core/machine/machine.h"
 #include "core/problem.h"
 
 /* One rank's share: its queries, all keys.  With a causal mask the work is dealt evenly and a query meets half

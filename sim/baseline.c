@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "core/metrics.h"
+#include "core/run/metrics.h"
 #include "sim/baseline_moe.h"
 #include "sim/gemm_cost.h"
 #include "sim/library_cost.h"

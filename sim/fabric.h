@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "core/backend.h"
-#include "core/machine.h"
+#include "core/machine/machine.h"
 #include "core/status.h"
 #include "core/world.h"
 #include "sim/engine.h"

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "core/machine.h"
+#include "core/machine/machine.h"
 #include "core/problem.h"
 
 /* Time of one k step while a GEMM of this size runs: the longer it runs, the lower the power cap

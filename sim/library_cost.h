@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "core/kernel.h"
-#include "core/machine.h"
+#include "core/machine/machine.h"
 
 struct library_cost {
     const struct problem_family *family;

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "core/kernel.h"
-#include "core/machine.h"
+#include "core/machine/machine.h"
 #include "core/world.h"
 #include "sim/nccl_constants.h"
 

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/machine.h"
+#include "core/machine/machine.h"
 #include "core/world.h"
 #include "sim/nccl.h"
 

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/machine.h"
+#include "core/machine/machine.h"
 #include "sim/nccl.h"
 #include "sim/pipeline.h"
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "core/kernel.h"
-#include "core/machine.h"
+#include "core/machine/machine.h"
 #include "core/world.h"
 
 /* How the work is cut.  `remote` and `local`: pieces of the rows (of attention: positions) that other nodes and the

@@ -7,7 +7,7 @@
  *          (fleet_epoch.c).
  * Puts     go through a FIFO of the rank (fleet_fifo.c) and one proxy for all of them to a transport
  *          (fleet_net.c).  What they raise is mirrored into the rank's flags.
- * Nodes    are all in this process, or one is, and the others in processes like it (core/nodes.h).  Arrays
+ * Nodes    are all in this process, or one is, and the others in processes like it (core/run/nodes.h).  Arrays
  *          hold this process's ranks; rank numbers are those of the world.
  * Watch    the calling thread, which decides that nothing will ever move again (fleet_watch.c).
  *

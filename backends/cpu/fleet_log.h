@@ -1,5 +1,5 @@
 /* What a thread did, kept by itself while it runs and told to the job's sink afterwards, so that threads do not
- * meet at the sink (core/trace.h).
+ * meet at the sink (core/trace/trace.h).
  *
  * A signal is logged with the value that it left in its flag.  So it is certain afterwards which signal ended a
  * wait: the first one that left at least what was waited for. */
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/trace.h"
+#include "core/trace/trace.h"
 
 enum log_kind { LOG_TASK, LOG_WAIT, LOG_FLIGHT, LOG_SIGNAL };
 

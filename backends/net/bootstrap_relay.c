@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "core/relay_message.h"
+#include "core/run/relay_message.h"
 
 #define ASK_MS 100
 

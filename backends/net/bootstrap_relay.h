@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "backends/net/bootstrap.h"
-#include "core/node_link.h"
+#include "core/run/node_link.h"
 
 /* Calls wait as long as the others live; give_up(owner), asked ten times a second from the calling thread, ends
  * them with ST_INTERRUPTED.  One thread at a time. */

@@ -2,7 +2,7 @@
 #ifndef BACKENDS_NET_LAUNCH_MPI_H
 #define BACKENDS_NET_LAUNCH_MPI_H
 
-#include "core/nodes.h"
+#include "core/run/nodes.h"
 
 extern const struct launcher mpi_launcher;
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "backends/net/transport.h"
-#include "core/option.h"
+#include "core/parse/option.h"
 
 #define OFI_API FI_VERSION(1, 14)
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "backends/net/transport.h"
-#include "core/histogram.h"
+#include "core/statistics/histogram.h"
 
 /* What a lane drains; called by the proxy's thread alone. */
 struct proxy_source {

@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/option.h"
+#include "core/parse/option.h"
 #include "core/status.h"
 
 struct transport;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "backends/net/transport.h"
-#include "core/option.h"
+#include "core/parse/option.h"
 
 #define VERBS_QPS_MAX 8
 

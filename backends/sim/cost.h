@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/machine.h"
+#include "core/machine/machine.h"
 #include "core/program.h"
 
 /* Fixed part of a task.  `fetched`: it was popped and decoded while the one before ran, and had not

@@ -1,7 +1,7 @@
 #include "backends/sim/tracing.h"
 
 #include "backends/sim/stats.h"
-#include "core/trace.h"
+#include "core/trace/trace.h"
 
 static struct trace_lane lane_of(const struct sim *s, uint32_t worker)
 {

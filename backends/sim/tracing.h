@@ -1,4 +1,4 @@
-/* What the sink of the job is told (core/trace.h).  Without one these do nothing. */
+/* What the sink of the job is told (core/trace/trace.h).  Without one these do nothing. */
 #ifndef BACKENDS_SIM_TRACING_H
 #define BACKENDS_SIM_TRACING_H
 

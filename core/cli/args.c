@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/log.h"
-#include "core/nearest.h"
+#include "core/parse/nearest.h"
 
 void args_begin(struct args *a, const struct usage *usage, int argc, char **argv)
 {

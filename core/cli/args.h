@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "core/option.h"
+#include "core/parse/option.h"
 #include "core/status.h"
 
 struct flag {

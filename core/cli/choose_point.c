@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "core/log.h"
-#include "core/plan.h"
+#include "core/run/plan.h"
 
 enum status choose_point(const char *verb, const struct scenario *s, bool given, uint64_t index,
                          const struct point **out)

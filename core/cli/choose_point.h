@@ -2,7 +2,7 @@
 #ifndef CORE_CLI_CHOOSE_POINT_H
 #define CORE_CLI_CHOOSE_POINT_H
 
-#include "core/scenario.h"
+#include "core/scenario/scenario.h"
 
 /* `index` where the user gave one, else the first point that has a program.  ST_INPUT, logged for `verb`, where
  * there is none or it is a baseline. */

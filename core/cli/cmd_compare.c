@@ -8,7 +8,7 @@
 #include "core/cli/match.h"
 #include "core/cli/table.h"
 #include "core/log.h"
-#include "core/option.h"
+#include "core/parse/option.h"
 
 enum { THRESHOLD, JUNIT, CSV, QUIET };
 

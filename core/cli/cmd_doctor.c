@@ -10,7 +10,7 @@
 #include "core/cli/commands.h"
 #include "core/cli/doctor.h"
 #include "core/log.h"
-#include "core/plan.h"
+#include "core/run/plan.h"
 
 #define MEMORY_WANTED_BYTES (1ull << 30) /* what the shipped scenarios get by with */
 #define DOCTOR_SCHEMA       1

@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/child.h"
+#include "core/run/child.h"
 #include "core/cli/args.h"
 #include "core/cli/commands.h"
 #include "core/cli/progress.h"
 #include "core/clock.h"
-#include "core/explore.h"
+#include "core/verify/explore.h"
 #include "core/host.h"
 #include "core/log.h"
-#include "core/option.h"
+#include "core/parse/option.h"
 
 enum { SEEDS, FIRST, SET, QUIET, JOBS, TIMEOUT, MEMORY };
 

@@ -7,7 +7,7 @@
 
 #include "core/cli/args.h"
 #include "core/cli/export.h"
-#include "core/option.h"
+#include "core/parse/option.h"
 
 enum { OUTPUT, WORLD, SET, POINT };
 

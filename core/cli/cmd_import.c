@@ -7,7 +7,7 @@
 
 #include "core/cli/args.h"
 #include "core/cli/import.h"
-#include "core/option.h"
+#include "core/parse/option.h"
 
 enum { OUTPUT, NAME, GPU, NODES, COLLECTIVE, MACHINE, WORLD };
 

@@ -6,7 +6,7 @@
 #include "core/cli/args.h"
 #include "core/cli/commands.h"
 #include "core/log.h"
-#include "core/nearest.h"
+#include "core/parse/nearest.h"
 
 #ifndef MKERNEL_SOURCE_DIR
 #error "the build defines MKERNEL_SOURCE_DIR"

@@ -9,8 +9,8 @@
 #include "core/cli/args.h"
 #include "core/cli/page.h"
 #include "core/log.h"
-#include "core/option.h"
-#include "core/result.h"
+#include "core/parse/option.h"
+#include "core/results/result.h"
 
 enum { OUTPUT, OUTPUT_SHORT, TRACE, RANK, PUBLISHED };
 

@@ -9,8 +9,8 @@
 #include "core/cli/report.h"
 #include "core/cli/run_scenario.h"
 #include "core/log.h"
-#include "core/nodes.h"
-#include "core/option.h"
+#include "core/run/nodes.h"
+#include "core/parse/option.h"
 
 /* The rows that verify has, too, come first. */
 enum { SET, QUIET, JOBS, TIMEOUT, MEMORY, BACKEND, TRANSPORT, JSON, CSV, OUTPUT, NO_VERIFY, TRACE, TRACE_LIMIT };

@@ -9,7 +9,7 @@
 #include "core/cli/commands.h"
 #include "core/cli/show.h"
 #include "core/log.h"
-#include "core/option.h"
+#include "core/parse/option.h"
 
 enum { BACKEND, SET, PROGRAM, POINT, TASKS, DOT };
 

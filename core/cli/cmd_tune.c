@@ -4,16 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/child.h"
+#include "core/run/child.h"
 #include "core/cli/args.h"
 #include "core/cli/commands.h"
 #include "core/cli/progress.h"
 #include "core/cli/tune_report.h"
 #include "core/host.h"
 #include "core/log.h"
-#include "core/nodes.h"
-#include "core/record.h"
-#include "core/result.h"
+#include "core/run/nodes.h"
+#include "core/results/record.h"
+#include "core/results/result.h"
 
 enum { POINTS, TIME, SEED, SCENARIO, SET, BACKEND, QUIET, JSON, OUTPUT, JOBS, TIMEOUT, MEMORY };
 

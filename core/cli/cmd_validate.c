@@ -4,8 +4,8 @@
 #include "core/cli/args.h"
 #include "core/cli/commands.h"
 #include "core/log.h"
-#include "core/run.h"
-#include "core/validate.h"
+#include "core/run/run.h"
+#include "core/validate/validate.h"
 
 enum { FLAG_REFERENCE, FLAG_RESULTS, FLAG_SCENARIOS, FLAG_OUTPUT, FLAG_BOUNDS, FLAG_RECORD, FLAG_FIT };
 

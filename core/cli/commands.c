@@ -6,7 +6,7 @@
 
 #include "core/build.h"
 #include "core/log.h"
-#include "core/nearest.h"
+#include "core/parse/nearest.h"
 
 const struct command commands[] = {
     {"run", "run a scenario and compare its variants", cmd_run},

@@ -2,7 +2,7 @@
 #ifndef CORE_CLI_COMMANDS_H
 #define CORE_CLI_COMMANDS_H
 
-#include "core/scenario.h"
+#include "core/scenario/scenario.h"
 
 struct command {
     const char *name; /* NULL ends the table */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/scenario.h"
+#include "core/scenario/scenario.h"
 
 /* What a run can ask of its host.  Without a scenario only NEED_ALWAYS is asked for. */
 enum doctor_need {

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/scenario.h"
+#include "core/scenario/scenario.h"
 
 struct export_platform {
     const char  *machine; /* name or path */

@@ -7,7 +7,7 @@
 #include "core/cli/export.h"
 #include "core/host.h"
 #include "core/log.h"
-#include "core/run.h"
+#include "core/run/run.h"
 
 #define TIMEOUT_NS 600000000000u
 

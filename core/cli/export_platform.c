@@ -4,7 +4,7 @@
 
 #include "core/cli/export.h"
 #include "core/log.h"
-#include "core/result.h"
+#include "core/results/result.h"
 
 #define RANKS_MAX 65536
 

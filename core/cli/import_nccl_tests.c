@@ -9,9 +9,9 @@
 #include "core/cli/import.h"
 #include "core/file.h"
 #include "core/log.h"
-#include "core/nccl_tests.h"
-#include "core/record.h"
-#include "core/result.h"
+#include "core/imports/nccl_tests.h"
+#include "core/results/record.h"
+#include "core/results/result.h"
 
 static void set_text(json_t *o, const char *key, const char *text)
 {

@@ -8,7 +8,7 @@
 #include "core/cli/machine_new.h"
 #include "core/file.h"
 #include "core/log.h"
-#include "core/nccl_xml.h"
+#include "core/imports/nccl_xml.h"
 
 #define NVLINKS_OF_HOPPER 18
 

@@ -1,7 +1,7 @@
 #include "core/cli/junit.h"
 
 #include "core/log.h"
-#include "core/result.h"
+#include "core/results/result.h"
 
 static void put_escaped(FILE *f, const char *text)
 {

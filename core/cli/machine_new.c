@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "core/log.h"
-#include "core/nearest.h"
+#include "core/parse/nearest.h"
 #include "core/world.h"
 
 /* The shipped machine whose measured values stand in for a model's. */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/machine.h"
+#include "core/machine/machine.h"
 
 struct machine_request {
     char     gpu[OPTION_TEXT_BYTES]; /* "H200"; "": not known yet */

@@ -2,7 +2,7 @@
 #ifndef CORE_CLI_MATCH_H
 #define CORE_CLI_MATCH_H
 
-#include "core/records.h"
+#include "core/results/records.h"
 
 enum match_verdict {
     MATCH_SAME,    /* within the threshold */

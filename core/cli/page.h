@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/records.h"
+#include "core/results/records.h"
 
 /* ---- page_data.c ---- */
 

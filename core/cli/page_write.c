@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/cli/page.h"
-#include "core/result.h"
+#include "core/results/result.h"
 
 /* Files of core/cli/page become part of the program: from NAME_begin to NAME_end. */
 #define EMBED(name, path)                                             \

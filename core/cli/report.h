@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 #include "core/cli/table.h"
-#include "core/compare.h"
-#include "core/published.h"
-#include "core/run.h"
+#include "core/results/compare.h"
+#include "core/results/published.h"
+#include "core/run/run.h"
 
 #define REPORT_PARAMS_BYTES 512
 #define REPORT_KINDS_MAX    64

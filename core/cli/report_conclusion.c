@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/cli/report.h"
-#include "core/record.h"
+#include "core/results/record.h"
 
 #define TIE            0.005 /* closer to 1 than this is neither a win nor a loss */
 #define HIDDEN_PERCENT 10   /* of waiting and idling: with less, communication counts as hidden */

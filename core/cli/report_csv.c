@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "core/cli/report.h"
-#include "core/metrics.h"
-#include "core/record.h"
+#include "core/run/metrics.h"
+#include "core/results/record.h"
 
 void report_csv_header(const struct problem_family *family, FILE *f)
 {

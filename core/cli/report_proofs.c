@@ -2,7 +2,7 @@
 
 #include "core/cli/report.h"
 #include "core/cli/table.h"
-#include "core/record.h"
+#include "core/results/record.h"
 
 static const struct column columns[] = {
     {"kernel", "", true}, /* and the problem's keys */

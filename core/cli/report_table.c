@@ -4,8 +4,8 @@
 #include "core/build.h"
 #include "core/cli/report.h"
 #include "core/cli/table.h"
-#include "core/metrics.h"
-#include "core/record.h"
+#include "core/run/metrics.h"
+#include "core/results/record.h"
 
 static const struct column columns[] = {
     {"kernel", "", true}, /* and the problem's keys */

@@ -2,8 +2,8 @@
 #ifndef CORE_CLI_RUN_NODES_H
 #define CORE_CLI_RUN_NODES_H
 
-#include "core/nodes.h"
-#include "core/scenario.h"
+#include "core/run/nodes.h"
+#include "core/scenario/scenario.h"
 
 /* Whether they fit each other: as many nodes, and backends that can run so.  ST_INPUT: logged. */
 enum status run_nodes_check(const struct scenario *s, const struct nodes *n);

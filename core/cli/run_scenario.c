@@ -10,13 +10,13 @@
 #include "core/cli/report.h"
 #include "core/cli/run_nodes.h"
 #include "core/cli/run_trace.h"
-#include "core/compare.h"
+#include "core/results/compare.h"
 #include "core/log.h"
-#include "core/prove.h"
-#include "core/record.h"
-#include "core/result.h"
-#include "core/run.h"
-#include "core/run_across.h"
+#include "core/verify/prove.h"
+#include "core/results/record.h"
+#include "core/results/result.h"
+#include "core/run/run.h"
+#include "core/run/run_across.h"
 
 #define SECOND_PS 1000000000000u
 

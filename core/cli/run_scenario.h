@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 #include "core/host.h"
-#include "core/nodes.h"
-#include "core/published.h"
-#include "core/scenario.h"
+#include "core/run/nodes.h"
+#include "core/results/published.h"
+#include "core/scenario/scenario.h"
 
 enum output_format { OUTPUT_TABLE, OUTPUT_CSV, OUTPUT_JSON };
 

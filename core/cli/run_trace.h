@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "core/plan.h"
+#include "core/run/plan.h"
 
 /* Asks for a trace of every point that runs a program: `path` for one, with -INDEX before its extension for
  * each of several.  *out is the caller's to free; the plan's units borrow it.  ST_INPUT: logged. */

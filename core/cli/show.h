@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "core/scenario.h"
+#include "core/scenario/scenario.h"
 
 #define SHOW_ALL_TASKS UINT64_MAX
 

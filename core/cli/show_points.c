@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/cli/show.h"
-#include "core/run.h"
+#include "core/run/run.h"
 
 #define KEYS_MAX      96
 #define VALUES_MAX    24 /* distinct values of one key that are told apart */

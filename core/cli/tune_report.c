@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/cli/report.h"
-#include "core/record.h"
+#include "core/results/record.h"
 
 #define TIE 1.005 /* nearer than this nobody is faster */
 

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "core/tune.h"
+#include "core/tune/tune.h"
 
 #define TUNE_TEXT_BYTES 1024
 

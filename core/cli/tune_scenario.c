@@ -5,8 +5,8 @@
 
 #include "core/cli/tune_report.h"
 #include "core/log.h"
-#include "core/result.h"
-#include "core/yaml.h"
+#include "core/results/result.h"
+#include "core/parse/yaml.h"
 
 /* Prints "key: value" of the keys that begin with a section, as the inside of a flow map. */
 struct section {

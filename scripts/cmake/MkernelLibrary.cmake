@@ -1,14 +1,18 @@
-# mkernel_library(NAME [SOURCES ...] [USES LIBRARY ...] [LINKS TARGET ...])
+# mkernel_library(NAME [SOURCES ...] [FOLDERS ...] [USES LIBRARY ...] [LINKS TARGET ...])
 #
-# One library a folder.  Headers are included as "folder/file.h"; a library sees its own folder and those
-# of the libraries it USES, and no others, so a wrong include does not compile.  LINKS are outside
-# libraries that stay invisible to users of this one.
+# One library a folder, with these FOLDERS in it.  Headers are included as "folder/file.h"; a library sees its
+# own folder and those of the libraries it USES, and no others, so a wrong include does not compile.  LINKS are
+# outside libraries that stay invisible to users of this one.
 function(mkernel_library name)
-    cmake_parse_arguments(ARG "" "" "SOURCES;USES;LINKS" ${ARGN})
+    cmake_parse_arguments(ARG "" "" "SOURCES;FOLDERS;USES;LINKS" ${ARGN})
     if(NOT ARG_SOURCES)
         file(GLOB ARG_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.c
                                                 ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
     endif()
+    foreach(folder IN LISTS ARG_FOLDERS)
+        file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c)
+        list(APPEND ARG_SOURCES ${sources})
+    endforeach()
     add_library(${name} STATIC ${ARG_SOURCES})
     set(root ${CMAKE_BINARY_DIR}/include/${name})
     file(RELATIVE_PATH folder ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/machine.h"
+#include "core/machine/machine.h"
 
 int harness_stride(void)
 {

@@ -17,8 +17,8 @@
 #include "backends/cuda/cuda.h"
 #include "backends/cuda/rig.h"
 #include "bench_attention_program.h"
-#include "core/machine.h"
-#include "core/option.h"
+#include "core/machine/machine.h"
+#include "core/parse/option.h"
 #include "kernels/kernels.h"
 
 #define SKIPPED 77

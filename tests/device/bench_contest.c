@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "bench_program.h"
-#include "core/machine.h"
-#include "core/option.h"
+#include "core/machine/machine.h"
+#include "core/parse/option.h"
 
 #define PAUSE_US 400000
 

@@ -9,7 +9,7 @@
 #include "../mutants/mutant.h"
 #include "../shard.h"
 #include "backends/sim/sim.h"
-#include "core/verify.h"
+#include "core/verify/verify.h"
 #include "kernels/kernels.h"
 #include "sim/engine.h"
 

@@ -2,7 +2,7 @@
 #ifndef TESTS_FUZZ_FAKE_REGISTRY_H
 #define TESTS_FUZZ_FAKE_REGISTRY_H
 
-#include "core/scenario.h"
+#include "core/scenario/scenario.h"
 
 enum fake_order { FAKE_RING, FAKE_DIRECT };
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/nccl_tests.h"
-#include "core/nccl_xml.h"
-#include "core/records.h"
+#include "core/imports/nccl_tests.h"
+#include "core/imports/nccl_xml.h"
+#include "core/results/records.h"
 #include "fuzz_scenario.h"
 
 static void parse_all(const char *text, size_t size)

@@ -4,7 +4,7 @@
  * tests/fuzz/corpus in the normal test suite. */
 #include <stdint.h>
 
-#include "core/machine.h"
+#include "core/machine/machine.h"
 #include "fake_registry.h"
 #include "fuzz_scenario.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/option.h"
+#include "core/parse/option.h"
 
 const char *const mutation_names[MUTATIONS] = {
     "drop wait", "drop signal", "halve wait", "early reuse", "early signal",

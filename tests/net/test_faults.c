@@ -25,7 +25,7 @@
 #include "backends/cpu/cpu.h"
 #include "backends/net/transport.h"
 #include "core/clock.h"
-#include "core/run_across.h"
+#include "core/run/run_across.h"
 #include "harness.h"
 #include "kernels/kernels.h"
 

@@ -3,7 +3,7 @@
 #ifndef TESTS_UNIT_MODEL_MACHINES_H
 #define TESTS_UNIT_MODEL_MACHINES_H
 
-#include "core/machine.h"
+#include "core/machine/machine.h"
 #include "sim/nccl_constants.h"
 
 /* One H200 that starts cool (results/reference/h200/single-gpu.txt). */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/histogram.h"
+#include "core/statistics/histogram.h"
 
 /* A duration alone is its own percentile, to within a bucket. */
 START_TEST(a_bucket_is_an_eighth_wide)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/verify.h"
+#include "core/verify/verify.h"
 #include "kernels/kernels.h"
 #include "kernels/tile_order.h"
 

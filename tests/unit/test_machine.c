@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/machine.h"
+#include "core/machine/machine.h"
 #include "stderr_capture.h"
 
 static char said[4096];

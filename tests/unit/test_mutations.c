@@ -7,7 +7,7 @@
 
 #include "../mutants/mutant.h"
 #include "../shard.h"
-#include "core/verify.h"
+#include "core/verify/verify.h"
 #include "kernels/kernels.h"
 
 /* A mutation counts over all shapes, worlds and settings: what is damaged is needed if one of them needs it.

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/nodes.h"
+#include "core/run/nodes.h"
 #include "stderr_capture.h"
 
 static const struct row {

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/expression.h"
-#include "core/nearest.h"
-#include "core/option.h"
-#include "core/units.h"
+#include "core/parse/expression.h"
+#include "core/parse/nearest.h"
+#include "core/parse/option.h"
+#include "core/parse/units.h"
 
 struct fields {
     uint64_t count, size, time;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "../fuzz/fake_registry.h"
-#include "core/published.h"
+#include "core/results/published.h"
 #include "stderr_capture.h"
 
 #define HEAD "kernel,hardware,shape,system,metric,value,precision,source\n"

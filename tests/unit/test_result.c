@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/result.h"
+#include "core/results/result.h"
 
 static char folder[64];
 

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/child.h"
+#include "core/run/child.h"
 #include "core/clock.h"
-#include "core/run.h"
+#include "core/run/run.h"
 
 #define SECOND 1000000000ull
 

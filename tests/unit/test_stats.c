@@ -2,9 +2,9 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "core/compare.h"
-#include "core/metrics.h"
-#include "core/stats.h"
+#include "core/results/compare.h"
+#include "core/run/metrics.h"
+#include "core/statistics/stats.h"
 
 struct row {
     uint64_t samples[24];

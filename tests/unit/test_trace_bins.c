@@ -2,7 +2,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "core/trace_bins.h"
+#include "core/trace/trace_bins.h"
 
 static double sum(const struct trace_bins *b, uint32_t series)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/tune.h"
+#include "core/tune/tune.h"
 #include "kernels/kernels.h"
 
 #define SECOND 1000000000ull

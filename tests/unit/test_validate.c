@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/csv.h"
-#include "core/fit.h"
-#include "core/validate.h"
+#include "core/parse/csv.h"
+#include "core/statistics/fit.h"
+#include "core/validate/validate.h"
 #include "stderr_capture.h"
 
 static char path[64], said[2048];

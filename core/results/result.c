@@ -1,0 +1,122 @@
+#include "core/results/result.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/log.h"
+
+#define NAMES_MAX 10000
+
+static enum status fail(struct result_file *f, const char *what, const char *path)
+{
+    log_error("results: cannot %s %s: %s", what, path, strerror(errno));
+    f->status = ST_IO;
+    return ST_IO;
+}
+
+/* mkdir -p of everything before the last slash. */
+static enum status create_folders(struct result_file *f)
+{
+    char folder[RESULT_PATH_BYTES];
+
+    snprintf(folder, sizeof folder, "%s", f->path);
+    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+            return fail(f, "create folder", folder);
+        *slash = '/';
+    }
+    return ST_OK;
+}
+
+/* Something that is there and no regular file (a device, a named pipe) is written to as it stands. */
+static bool open_special(struct result_file *f, const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0 || S_ISREG(st.st_mode))
+        return false;
+    f->file = fopen(path, "w");
+    if (!f->file)
+        fail(f, "write", path);
+    return true;
+}
+
+enum status result_open(struct result_file *f, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    mode_t      mask;
+    int         fd;
+
+    *f = (struct result_file){0};
+    if (*name == 0 || strlen(path) + 8 >= sizeof f->path) {
+        errno = *name == 0 ? EISDIR : ENAMETOOLONG;
+        return fail(f, "write", path);
+    }
+    snprintf(f->path, sizeof f->path, "%s", path);
+    if (open_special(f, path))
+        return f->status;
+    snprintf(f->temporary, sizeof f->temporary, "%.*s.%s.XXXXXX", (int)(name - path), path, name);
+    TRY(create_folders(f));
+    fd = mkstemp(f->temporary);
+    if (fd < 0)
+        return fail(f, "create a file beside", path);
+    mask = umask(0);
+    umask(mask);
+    fchmod(fd, 0666 & ~mask); /* mkstemp's 0600 would hide results from colleagues */
+    f->file = fdopen(fd, "w");
+    return ST_OK;
+}
+
+void result_write(struct result_file *f, const char *line)
+{
+    if (!f->file || f->status < 0)
+        return;
+    if (fprintf(f->file, "%s\n", line) < 0)
+        fail(f, "write", f->path);
+}
+
+/* link() never replaces: it is what makes two runs that end at once keep both files. */
+static enum status link_free_name(struct result_file *f, char *path_out)
+{
+    for (int i = 0; i < NAMES_MAX; i++) {
+        if (i == 0)
+            snprintf(path_out, RESULT_PATH_BYTES, "%s", f->path);
+        else
+            snprintf(path_out, RESULT_PATH_BYTES, "%.*s.%d", RESULT_PATH_BYTES - 8, f->path, i);
+        if (link(f->temporary, path_out) == 0)
+            return ST_OK;
+        if (errno != EEXIST)
+            break;
+    }
+    return fail(f, "create", path_out);
+}
+
+enum status result_commit(struct result_file *f, char *path_out)
+{
+    bool regular = f->temporary[0] != 0;
+
+    snprintf(path_out, RESULT_PATH_BYTES, "%s", f->path);
+    if (f->file && f->status >= 0 &&
+        (fflush(f->file) != 0 || (regular && fsync(fileno(f->file)) != 0)))
+        fail(f, "write", f->path);
+    if (f->file && f->status >= 0 && regular)
+        link_free_name(f, path_out);
+    result_close(f);
+    return f->status;
+}
+
+void result_close(struct result_file *f)
+{
+    if (!f->file)
+        return;
+    fclose(f->file);
+    if (f->temporary[0])
+        unlink(f->temporary);
+    f->file = NULL;
+}

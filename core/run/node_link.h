@@ -1,0 +1,17 @@
+/* A run of several processes, one a node, as a backend sees it in its child process. */
+#ifndef CORE_NODE_LINK_H
+#define CORE_NODE_LINK_H
+
+#include <stdint.h>
+
+#define NODE_HOST_BYTES 64
+
+/* What a child of node `node` can do without knowing how processes reach each other: it writes requests into
+ * a socket and reads answers, and its parent passes them on (core/run/relay.h has the messages). */
+struct node_link {
+    uint32_t node, count;
+    int      socket;
+    const char (*hosts)[NODE_HOST_BYTES]; /* by node */
+};
+
+#endif
