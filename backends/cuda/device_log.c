@@ -50,6 +50,16 @@ static uint64_t stamp_ns(const struct reader *x, const struct gpu_stamp *s)
     return device_clock_ns(&x->log->clock, s);
 }
 
+static bool is_finished(const struct gpu_record *r)
+{
+    return r->end.ns > 0;
+}
+
+static uint64_t end_ns(const struct reader *x, const struct gpu_record *r)
+{
+    return is_finished(r) ? stamp_ns(x, &r->end) : x->log->aborted_ns;
+}
+
 static uint64_t place_of(const struct device_log *log, const struct gpu_record *r)
 {
     const struct crew *crew = &log->program->crews[log->lane.crew];
@@ -69,10 +79,10 @@ static int compare_items(const void *a, const void *b)
     return x->end_ns < y->end_ns ? -1 : x->end_ns > y->end_ns;
 }
 
-static const struct gpu_record *find_event(const struct items *t, enum gpu_event event)
+static const struct gpu_record *find_finished(const struct items *t, enum gpu_event event)
 {
     for (uint64_t i = 0; i < t->count; i++)
-        if (t->first[i].record->event == event)
+        if (t->first[i].record->event == event && is_finished(t->first[i].record))
             return t->first[i].record;
     return NULL;
 }
@@ -145,9 +155,9 @@ static void finish_put(const struct reader *x, const struct trace_entry *e, cons
     const struct device_log *log = x->log;
     uint64_t arrived_ns = log->put_arrival(log->put_arg, e->lane.rank, e->at.queue, e->at.index);
 
-    if (arrived_ns < e->begin_ns)
-        return; /* not in this epoch */
-    arrived_ns = max_u64(arrived_ns, e->end_ns);
+    if (arrived_ns == 0)
+        return;
+    arrived_ns = max_u64(arrived_ns, e->end_ns); /* two clocks are compared */
     add_flight(x, *e, arrived_ns);
     add_signals(x, *e, t, arrived_ns);
 }
@@ -184,13 +194,13 @@ static void read_finished(struct reader *x, struct trace_entry *e, const struct 
     if (t->op == OP_PUT)
         finish_put(x, e, t);
     else
-        finish_task(x, e, t, find_event(items, GPU_STORED));
+        finish_task(x, e, t, find_finished(items, GPU_STORED));
 }
 
 static void read_task(struct reader *x, const struct items *items)
 {
     const struct device_log *log = x->log;
-    const struct gpu_record *r = items->first->record, *ran = find_event(items, GPU_RAN);
+    const struct gpu_record *r = items->first->record, *ran = find_finished(items, GPU_RAN);
     struct trace_entry e = {.lane = log->lane, .rank = log->lane.rank};
     struct task t;
 
@@ -212,7 +222,7 @@ void device_log_read(const struct device_log *log, struct trace_log *out)
     for (; count < log->records_max && log->records[count].event != GPU_NO_EVENT; count++) {
         const struct gpu_record *r = &log->records[count];
 
-        items[count] = (struct item){place_of(log, r), stamp_ns(&x, &r->end), r};
+        items[count] = (struct item){place_of(log, r), end_ns(&x, r), r};
     }
     qsort(items, count, sizeof *items, compare_items);
     for (uint64_t first = 0, end; first < count; first = end) {

@@ -25,7 +25,7 @@ struct device_clock device_clock_of(const struct gpu_log *log, uint64_t tick_ns,
 /* Stamps that follow each other on an SM never come out in reverse. */
 uint64_t device_clock_ns(const struct device_clock *c, const struct gpu_stamp *s);
 
-/* When a put had arrived, by the host's clock; 0: it is not known to. */
+/* When a put had arrived, by the host's clock; 0: nobody has seen it arrive. */
 typedef uint64_t put_arrival_fn(const void *arg, uint32_t rank, uint32_t queue, uint64_t index);
 
 /* One worker's. */
@@ -37,6 +37,7 @@ struct device_log {
     const struct gpu_log *head;
     const struct gpu_record *records; /* up to one of GPU_NO_EVENT */
     uint64_t records_max;
+    uint64_t aborted_ns; /* the host's time: when waits without an end were over */
     put_arrival_fn *put_arrival;
     const void *put_arg;
 };

@@ -60,7 +60,7 @@ static enum status open_device(struct rig *r, struct device *d)
     TRY_CUDA(r, cudaStreamCreateWithFlags(&d->side, cudaStreamNonBlocking));
     TRY_CUDA(r, cudaEventCreate(&d->begin));
     TRY_CUDA(r, cudaEventCreate(&d->end));
-    TRY_CUDA(r, gpu_interpreter_prepare());
+    TRY_CUDA(r, gpu_interpreter.prepare());
     return ST_OK;
 }
 

@@ -3,23 +3,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backends/cuda/rig.h"
 #include "backends/ops/hang_report.h"
+#include "core/clock.h"
 
 #define SPIN_NS 20000000 /* a run that is over sooner is noticed at once */
 #define SLEEP_US 200
 #define LOOK_NS 200000000 /* between two looks at the flags */
-
-uint64_t rig_now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static enum status all_done(struct rig *r, bool *done_out)
 {
@@ -73,6 +65,7 @@ static enum status stop(struct rig *r)
 {
     static const uint32_t one = 1;
 
+    r->stopped_ns = clock_now_ns();
     for (uint32_t i = 0; i < r->device_count; i++)
         TRY_CUDA(r, cudaMemcpyAsync(r->devices[i].abort, &one, sizeof one, cudaMemcpyHostToDevice,
                                     r->devices[i].side));
@@ -83,7 +76,7 @@ static enum status stop(struct rig *r)
 
 enum status rig_wait(struct rig *r)
 {
-    uint64_t start_ns = rig_now_ns(), look_ns = start_ns, moved_ns = start_ns, sum,
+    uint64_t start_ns = clock_now_ns(), look_ns = start_ns, moved_ns = start_ns, sum,
              last = UINT64_MAX;
     bool done;
 
@@ -95,12 +88,12 @@ enum status rig_wait(struct rig *r)
             TRY(stop(r));
             return rig_fail(r, ST_INTERRUPTED, "cuda: interrupted in epoch %" PRIu64, r->epoch);
         }
-        if (rig_now_ns() - start_ns < SPIN_NS)
+        if (clock_now_ns() - start_ns < SPIN_NS)
             continue;
         usleep(SLEEP_US);
-        if (rig_now_ns() - look_ns < LOOK_NS)
+        if (clock_now_ns() - look_ns < LOOK_NS)
             continue;
-        look_ns = rig_now_ns();
+        look_ns = clock_now_ns();
         TRY(progress(r, &sum));
         if (sum != last)
             moved_ns = look_ns;

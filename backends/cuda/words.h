@@ -223,20 +223,21 @@ struct gpu_stamp {
 /* Of a worker's launch, zeroed before it. */
 struct gpu_log {
     struct gpu_stamp begin, end; /* at ticks of the timer; 0: never came there */
-    uint64_t tick_ns;            /* the shortest that was seen; 0: none */
-    uint64_t lost;               /* records that there was no room for */
+    uint64_t begun_ns;
+    uint64_t tick_ns; /* one that was seen; 0: none */
+    uint64_t lost;    /* records that there was no room for */
 };
 
 enum gpu_event {
     GPU_NO_EVENT, /* no more records */
     GPU_RAN,      /* the role that a task is for was at it */
     GPU_STORED,   /* its results have arrived, its signals are out; begin == end */
-    GPU_WAITED,   /* until the flag was seen, or the launch was aborted */
+    GPU_WAITED,   /* for a flag that was not there at the first look */
 };
 
 /* Of a worker; in no order. */
 struct gpu_record {
-    struct gpu_stamp begin, end;
+    struct gpu_stamp begin, end; /* end 0: the launch was aborted before */
     uint64_t wanted; /* these three of a wait: the counter's value */
     uint32_t flag;   /* GPU_NO_FLAG: room in the FIFO */
     uint32_t inside; /* not at entry */

@@ -100,6 +100,7 @@ static void expect(const struct program *p, const struct worker_log *workers, ui
                                              .head = &head,
                                              .records = workers[i].records,
                                              .records_max = RECORDS_MAX,
+                                             .aborted_ns = 500,
                                              .put_arrival = put_arrival},
                         &log);
     }
@@ -236,8 +237,8 @@ END_TEST
 START_TEST(what_is_unfinished_leaves_its_waits)
 {
     struct program p = {0};
-    struct worker_log w = {.records = {ran(0, 10, 100), waited(1, true, 120, 500, 1, 9), waited(1, false, 50, 110, 0, 9),
-                                       waited(2, false, 60, 500, 1, 9)}};
+    struct worker_log w = {.records = {ran(0, 10, 100), ran(1, 115, 0), waited(1, true, 120, 0, 1, 9),
+                                       waited(1, false, 50, 110, 0, 9), waited(2, false, 60, 0, 1, 9)}};
 
     build(&p, 1, OP_NOP);
     expect(&p, &w, 1,
