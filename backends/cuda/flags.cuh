@@ -48,8 +48,9 @@ PTX void await_flags(const site &s, const gpu_wait &w, gpu_role role, const gpu_
 {
     for (uint32_t i = 0; i < w.count; i++) {
         flag_wait f = flag_wait_of(s, w, i);
-        gpu_record *wait =
-            f.value < f.wanted ? record_wait(s, t, w.flag + i, f.wanted, role != GPU_FETCH) : nullptr;
+        gpu_record *wait = f.value < f.wanted
+                               ? record_wait(s, t, w.flag + i, f.wanted, role != GPU_FETCH)
+                               : nullptr;
         uint64_t since_ns = 0;
 
         for (uint32_t polls = 1; f.value < f.wanted; polls++) {

@@ -1,5 +1,5 @@
-/* What a traced launch leaves: records in memory of the worker's own, by whichever role has something
- * to tell.  GPU_TRACES is 0 in the kernels that are timed, and none of this is in them. */
+/* What a traced launch leaves: records in memory of the worker's own, by whichever role has
+ * something to tell.  In the kernels that are timed GPU_TRACES is 0, and none of this is in them. */
 #ifndef BACKENDS_CUDA_RECORD_CUH
 #define BACKENDS_CUDA_RECORD_CUH
 
@@ -45,7 +45,8 @@ PTX void record_end(gpu_record *r)
             r->end = stamp_now();
 }
 
-PTX gpu_record *record_wait(const site &s, const gpu_task &t, uint32_t flag, uint64_t wanted, bool inside)
+PTX gpu_record *record_wait(const site &s, const gpu_task &t, uint32_t flag, uint64_t wanted,
+                            bool inside)
 {
     gpu_record *r = record_begin(s, t, GPU_WAITED);
 
@@ -63,7 +64,9 @@ PTX void record_stored(const site &s, const gpu_task &t)
     record_end(record_begin(s, t, GPU_STORED));
 }
 
-/* ---- the consumers, as the first of them sees it, which has no register to spare; their warps stay together ---- */
+/* ---- the consumers' tasks ----
+ *
+ * As the first of them sees it, which has no register to spare.  The lanes of a warp stay together. */
 
 PTX bool consumers_run(const gpu_task &t)
 {

@@ -17,7 +17,7 @@
 #define RANKS_MAX 4
 #define WORKERS_MAX 256
 #define RUN_PS 10000000000000ull /* nothing here takes ten seconds */
-#define CLOCKS_DIFFER_PS 20000000ull /* of devices, and of the host; and a signal is seen before it is noted */
+#define CLOCKS_DIFFER_PS 20000000ull /* and a signal may be seen before it is noted */
 
 /* What a worker has been told to have done last. */
 struct last {
@@ -42,7 +42,8 @@ static struct last *last_of(struct witness *w, const struct trace_lane *lane)
     return &w->last[lane->rank][lane->crew][lane->worker];
 }
 
-static void check_place(const struct witness *w, const struct trace_lane *lane, const struct trace_place *at)
+static void check_place(const struct witness *w, const struct trace_lane *lane,
+                        const struct trace_place *at)
 {
     struct task t;
 
@@ -53,7 +54,8 @@ static void check_place(const struct witness *w, const struct trace_lane *lane, 
     ck_assert_int_eq(at->op, t.op);
 }
 
-static uint64_t see_begin(struct trace *t, uint64_t epochs, const uint32_t crew_workers[PROGRAM_CREWS_MAX])
+static uint64_t see_begin(struct trace *t, uint64_t epochs,
+                          const uint32_t crew_workers[PROGRAM_CREWS_MAX])
 {
     struct witness *w = (struct witness *)t;
 
@@ -161,7 +163,8 @@ static void check_each_once(const struct witness *w, const char *name)
     for (uint32_t rank = 0; rank < world_ranks(p->world); rank++)
         for (uint32_t q = 0; q < p->queue_count; q++)
             for (uint64_t i = 0; i < program_queue_length(p, rank, q); i++)
-                ck_assert_msg(w->seen[rank][q][i] == 1, "%s: rank %u %s #%" PRIu64 " was told %u times", name, rank,
+                ck_assert_msg(w->seen[rank][q][i] == 1,
+                              "%s: rank %u %s #%" PRIu64 " was told %u times", name, rank,
                               p->queues[q].name, i, w->seen[rank][q][i]);
 }
 
@@ -188,15 +191,16 @@ static struct problem problem_of(const struct kernel *k)
 {
     static const struct problem gemm = {.m = 1024, .n = 1024, .k = 512};
     static const struct problem attention = {
-        .attention = {.seq = 1024, .batch = 1, .heads = 4, .kv_heads = 2, .head_dim = 128, .causal = true}};
+        .attention = {
+            .seq = 1024, .batch = 1, .heads = 4, .kv_heads = 2, .head_dim = 128, .causal = true}};
 
     if (k->family == &problem_attention)
         return attention;
     return is_moe(k) ? moe_like(gemm) : gemm;
 }
 
-static void run_traced(const struct traced *x, const struct program *p, const struct problem *problem,
-                       const char *options)
+static void run_traced(const struct traced *x, const struct program *p,
+                       const struct problem *problem, const char *options)
 {
     struct run_result *r = calloc(1, sizeof *r);
     struct witness *w = witness_create(p);
@@ -209,18 +213,22 @@ static void run_traced(const struct traced *x, const struct program *p, const st
                                 .options = options,
                                 .trace = &w->head},
                 r);
-    ck_assert_msg(r->status == ST_OK && r->elements_wrong == 0, "%s: %s", x->kernel->name, r->report);
+    ck_assert_msg(r->status == ST_OK && r->elements_wrong == 0, "%s: %s", x->kernel->name,
+                  r->report);
     ck_assert_uint_eq(r->sample_count, 2);
     ck_assert_uint_eq(r->epochs, 5); /* one more than were asked for: the one that is told */
     ck_assert_uint_eq(w->epochs, 5);
     ck_assert_uint_eq(w->lost, 0);
     ck_assert_uint_eq(w->tasks, program_task_count(p));
     check_each_once(w, x->kernel->name);
-    ck_assert_msg(!x->waits || w->known > 0, "%s: %" PRIu64 " waits, nobody ended one", x->kernel->name, w->waits);
-    ck_assert_msg((w->flights > 0) == (r->puts > 0), "%s: %" PRIu64 " puts flew of %" PRIu64, x->kernel->name,
-                  w->flights, r->puts / r->epochs);
+    ck_assert_msg(!x->waits || w->known > 0, "%s: %" PRIu64 " waits, nobody ended one",
+                  x->kernel->name, w->waits);
+    ck_assert_msg((w->flights > 0) == (r->puts > 0), "%s: %" PRIu64 " puts flew of %" PRIu64,
+                  x->kernel->name, w->flights, r->puts / r->epochs);
     if (getenv("MKERNEL_TEST_SHOW"))
-        fprintf(stderr, "%s: %" PRIu64 " tasks, %" PRIu64 " waits, %" PRIu64 " with an arrow, %" PRIu64 " flights\n",
+        fprintf(stderr,
+                "%s: %" PRIu64 " tasks, %" PRIu64 " waits, %" PRIu64 " with an arrow, %" PRIu64
+                " flights\n",
                 x->kernel->name, w->tasks, w->waits, w->known, w->flights);
     witness_free(w);
     free(r);
@@ -235,8 +243,8 @@ START_TEST(every_task_is_told_once)
     struct program program = {0};
 
     harness_options(x->kernel->options, params, x->params);
-    ck_assert_msg(x->kernel->emit(&problem, x->world, harness_machine(), FORM_FUSED, params, &program, &complaint) ==
-                      ST_OK,
+    ck_assert_msg(x->kernel->emit(&problem, x->world, harness_machine(), FORM_FUSED, params,
+                                  &program, &complaint) == ST_OK,
                   "%s", complaint.text);
     run_traced(x, &program, &problem, runs[_i / COUNT(traced)]);
     program_fini(&program);

@@ -3,7 +3,8 @@
 
 #include <check.h>
 
-/* What traced runs tell: every task once, waits before their tasks or inside, one thing at a time on every worker. */
+/* What traced runs tell: every task once, waits before their tasks or inside, one thing at a time
+ * on every worker. */
 TCase *cuda_trace_tests(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* From what traced launches leave to what the sink is told, without a GPU: made-up records in, lines out. */
+/* From what traced launches leave to what the sink is told, without a GPU: made-up records in,
+ * lines out. */
 #include <check.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -29,16 +30,16 @@ __attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
 static void tell_task(struct trace *t, const struct trace_task *x)
 {
     (void)t;
-    tell("%u.%u %s #%" PRIu64 " %" PRIu64 "-%" PRIu64 "\n", x->lane.rank, x->lane.worker, op_name(x->at.op), x->at.index,
-         x->begin_ps / 1000, x->end_ps / 1000);
+    tell("%u.%u %s #%" PRIu64 " %" PRIu64 "-%" PRIu64 "\n", x->lane.rank, x->lane.worker,
+         op_name(x->at.op), x->at.index, x->begin_ps / 1000, x->end_ps / 1000);
     ck_assert_uint_eq(x->at.epoch, EPOCH);
 }
 
 static void tell_wait(struct trace *t, const struct trace_wait *x)
 {
     (void)t;
-    tell("%u.%u #%" PRIu64 " waits %" PRIu64 "-%" PRIu64, x->lane.rank, x->lane.worker, x->at.index, x->begin_ps / 1000,
-         x->end_ps / 1000);
+    tell("%u.%u #%" PRIu64 " waits %" PRIu64 "-%" PRIu64, x->lane.rank, x->lane.worker, x->at.index,
+         x->begin_ps / 1000, x->end_ps / 1000);
     if (x->flag == NO_FLAG)
         tell(" %s", x->cause);
     else
@@ -51,8 +52,8 @@ static void tell_wait(struct trace *t, const struct trace_wait *x)
 static void tell_flight(struct trace *t, const struct trace_flight *x)
 {
     (void)t;
-    tell("%u.%u #%" PRIu64 " flies %" PRIu64 "-%" PRIu64 "\n", x->lane.rank, x->lane.worker, x->at.index,
-         x->begin_ps / 1000, x->end_ps / 1000);
+    tell("%u.%u #%" PRIu64 " flies %" PRIu64 "-%" PRIu64 "\n", x->lane.rank, x->lane.worker,
+         x->at.index, x->begin_ps / 1000, x->end_ps / 1000);
 }
 
 static void tell_use(struct trace *t, const struct trace_use *x)
@@ -67,8 +68,11 @@ static void tell_lost(struct trace *t, uint64_t events)
         tell("lost %" PRIu64 "\n", events);
 }
 
-static const struct trace_ops sink_ops = {
-    .task = tell_task, .wait = tell_wait, .flight = tell_flight, .use = tell_use, .lost = tell_lost};
+static const struct trace_ops sink_ops = {.task = tell_task,
+                                          .wait = tell_wait,
+                                          .flight = tell_flight,
+                                          .use = tell_use,
+                                          .lost = tell_lost};
 
 /* ---- workers ---- */
 
@@ -84,10 +88,11 @@ static uint64_t put_arrival(const void *arg, uint32_t rank, uint32_t queue, uint
     return PUT_ARRIVAL;
 }
 
-/* Times are those of the timer.  lines == NULL: the caller looks at `told`. */
-static void expect(const struct program *p, const struct worker_log *workers, uint32_t count, const char *lines)
+/* Times are those of the timer. */
+static void hear(const struct program *p, const struct worker_log *workers, uint32_t count,
+                 const struct trace_ops *ops)
 {
-    struct trace sink = {&sink_ops};
+    struct trace sink = {ops};
     struct trace_log log = {.limit = UINT64_MAX};
 
     for (uint32_t i = 0; i < count; i++) {
@@ -105,11 +110,16 @@ static void expect(const struct program *p, const struct worker_log *workers, ui
                         &log);
     }
     device_log_settle(p, EPOCH, &log);
-    told[0] = '\0';
     trace_log_tell(&sink, p, (const struct trace_log *const[]){&log}, 1, 0);
     trace_log_fini(&log);
-    if (lines)
-        ck_assert_str_eq(told, lines);
+}
+
+static void expect(const struct program *p, const struct worker_log *workers, uint32_t count,
+                   const char *lines)
+{
+    told[0] = '\0';
+    hear(p, workers, count, &sink_ops);
+    ck_assert_str_eq(told, lines);
 }
 
 static struct gpu_record ran(uint32_t index, uint64_t begin, uint64_t end)
@@ -122,8 +132,8 @@ static struct gpu_record stored(uint32_t index, uint64_t ns)
     return (struct gpu_record){.event = GPU_STORED, .index = index, .begin.ns = ns, .end.ns = ns};
 }
 
-static struct gpu_record waited(uint32_t index, bool inside, uint64_t begin, uint64_t end, uint32_t flag,
-                                uint64_t wanted)
+static struct gpu_record waited(uint32_t index, bool inside, uint64_t begin, uint64_t end,
+                                uint32_t flag, uint64_t wanted)
 {
     return (struct gpu_record){.event = GPU_WAITED,
                                .index = index,
@@ -134,8 +144,8 @@ static struct gpu_record waited(uint32_t index, bool inside, uint64_t begin, uin
                                .wanted = wanted};
 }
 
-/* Two nodes if `nodes` is 2, else one of two GPUs; a queue of four GEMMs on both ranks.  Flag 0 of rank 0 gets 1 of
- * each rank's task 0; tasks store to the other rank. */
+/* Two nodes if `nodes` is 2, else one of two GPUs; a queue of four GEMMs on both ranks.  Flag 0 of
+ * rank 0 gets 1 of each rank's task 0; tasks store to the other rank. */
 static void build(struct program *p, uint32_t nodes, enum op op)
 {
     uint32_t c, queue;
@@ -159,8 +169,9 @@ START_TEST(one_slice_a_task_in_the_order_of_the_queue)
 {
     struct program p = {0};
     struct worker_log w = {.lane = {1, 0, 1},
-                           .records = {ran(2, 300, 400), waited(1, false, 10, 150, 1, 9), ran(0, 5, 100),
-                                       waited(2, false, 110, 180, 1, 9), ran(1, 160, 200)}};
+                           .records = {ran(2, 300, 400), waited(1, false, 10, 150, 1, 9),
+                                       ran(0, 5, 100), waited(2, false, 110, 180, 1, 9),
+                                       ran(1, 160, 200)}};
 
     build(&p, 1, OP_NOP);
     expect(&p, &w, 1,
@@ -175,7 +186,8 @@ END_TEST
 START_TEST(tasks_of_roles_side_by_side_do_not_overlap)
 {
     struct program p = {0};
-    struct worker_log w = {.records = {ran(1, 90, 250), ran(0, 5, 100), ran(2, 120, 240), ran(3, 230, 300)}};
+    struct worker_log w = {
+        .records = {ran(1, 90, 250), ran(0, 5, 100), ran(2, 120, 240), ran(3, 230, 300)}};
 
     build(&p, 1, OP_NOP);
     expect(&p, &w, 1,
@@ -190,10 +202,11 @@ END_TEST
 START_TEST(waits_are_one_at_a_time)
 {
     struct program p = {0};
-    struct worker_log w = {.records = {waited(0, false, 10, 60, 0, 9), waited(0, false, 10, 40, 1, 9), ran(0, 70, 200),
-                                       waited(0, true, 50, 90, 0, 9),       /* the loader ran ahead */
-                                       waited(0, true, 80, 85, 1, 9),       /* while it waited anyway */
-                                       waited(0, true, 150, 400, 1, 9)}};   /* never longer than the task */
+    struct worker_log w = {
+        .records = {waited(0, false, 10, 60, 0, 9), waited(0, false, 10, 40, 1, 9), ran(0, 70, 200),
+                    waited(0, true, 50, 90, 0, 9),     /* the loader ran ahead */
+                    waited(0, true, 80, 85, 1, 9),     /* while it waited anyway */
+                    waited(0, true, 150, 400, 1, 9)}}; /* never longer than the task */
 
     build(&p, 1, OP_NOP);
     expect(&p, &w, 1,
@@ -237,8 +250,9 @@ END_TEST
 START_TEST(what_is_unfinished_leaves_its_waits)
 {
     struct program p = {0};
-    struct worker_log w = {.records = {ran(0, 10, 100), ran(1, 115, 0), waited(1, true, 120, 0, 1, 9),
-                                       waited(1, false, 50, 110, 0, 9), waited(2, false, 60, 0, 1, 9)}};
+    struct worker_log w = {
+        .records = {ran(0, 10, 100), ran(1, 115, 0), waited(1, true, 120, 0, 1, 9),
+                    waited(1, false, 50, 110, 0, 9), waited(2, false, 60, 0, 1, 9)}};
 
     build(&p, 1, OP_NOP);
     expect(&p, &w, 1,
@@ -252,8 +266,9 @@ END_TEST
 START_TEST(what_was_lost_is_told_and_misleads_nobody)
 {
     struct program p = {0};
-    struct worker_log w[] = {{.lane = {1, 0, 0}, .lost = 7, .records = {ran(0, 10, 120)}},
-                             {.lane = {0, 0, 1}, .records = {waited(1, false, 20, 190, 0, 5), ran(1, 200, 210)}}};
+    struct worker_log w[] = {
+        {.lane = {1, 0, 0}, .lost = 7, .records = {ran(0, 10, 120)}},
+        {.lane = {0, 0, 1}, .records = {waited(1, false, 20, 190, 0, 5), ran(1, 200, 210)}}};
 
     build(&p, 1, OP_NOP);
     expect(&p, w, 2,
@@ -274,7 +289,8 @@ START_TEST(a_log_may_be_full)
     build(&p, 1, OP_NOP);
     for (uint32_t i = 1; i < RECORDS_MAX; i++)
         w.records[i] = waited(0, true, i, i + 1, 1, 9);
-    expect(&p, &w, 1, NULL);
+    told[0] = '\0';
+    hear(&p, &w, 1, &sink_ops);
     ck_assert_ptr_nonnull(strstr(told, "waits 31-32"));
     program_fini(&p);
 }
@@ -283,9 +299,9 @@ END_TEST
 START_TEST(puts_fly_until_the_proxy_saw_them_arrive)
 {
     struct program p = {0};
-    struct worker_log w[] = {{.lane = {1, 0, 0},
-                              .records = {waited(0, true, 15, 40, GPU_NO_FLAG, 0), ran(0, 10, 50)}},
-                             {.lane = {0, 0, 0}, .records = {waited(0, false, 10, 950, 0, 3), ran(0, 960, 970)}}};
+    struct worker_log w[] = {
+        {.lane = {1, 0, 0}, .records = {waited(0, true, 15, 40, GPU_NO_FLAG, 0), ran(0, 10, 50)}},
+        {.lane = {0, 0, 0}, .records = {waited(0, false, 10, 950, 0, 3), ran(0, 960, 970)}}};
 
     build(&p, 2, OP_PUT);
     expect(&p, w, 2,
@@ -294,6 +310,77 @@ START_TEST(puts_fly_until_the_proxy_saw_them_arrive)
            "1.0 #0 flies 50-900\n"
            "0.0 #0 waits 10-950 flag 0 by 1.0 at 50\n"
            "0.0 put #0 960-970\n");
+    program_fini(&p);
+}
+END_TEST
+
+/* ---- whatever the records say ---- */
+
+static struct {
+    uint64_t tasks, task_begin_ps, task_end_ps, wait_end_ps;
+} seen;
+
+static void see_task(struct trace *t, const struct trace_task *x)
+{
+    (void)t;
+    ck_assert_uint_ge(x->begin_ps, seen.task_end_ps);
+    ck_assert_uint_ge(x->begin_ps, seen.wait_end_ps);
+    ck_assert_uint_le(x->begin_ps, x->end_ps);
+    ck_assert_uint_eq(x->at.index, seen.tasks++);
+    seen.task_begin_ps = x->begin_ps;
+    seen.task_end_ps = x->end_ps;
+}
+
+static void see_wait(struct trace *t, const struct trace_wait *x)
+{
+    (void)t;
+    ck_assert_uint_lt(x->begin_ps, x->end_ps);
+    ck_assert_uint_ge(x->begin_ps, seen.wait_end_ps);
+    ck_assert_uint_ge(x->begin_ps, x->inside ? seen.task_begin_ps : seen.task_end_ps);
+    if (x->inside)
+        ck_assert_uint_le(x->end_ps, seen.task_end_ps);
+    seen.wait_end_ps = x->end_ps;
+}
+
+static uint64_t any(uint64_t below)
+{
+    static uint64_t random = 1;
+
+    random = random * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX generator */
+    return 1 + (random >> 33) % below;
+}
+
+/* Four tasks with seven waits each, in any order, at any times. */
+static void make_any(struct worker_log *w)
+{
+    for (uint32_t i = 0; i < RECORDS_MAX; i++) {
+        uint64_t begin = any(50);
+
+        w->records[i] = i % 8 == 0 ? ran(i / 8, begin, begin + any(50))
+                                   : waited(i / 8, i % 2, begin, begin + any(50), any(2) - 1, 9);
+    }
+    for (uint32_t i = 0; i < RECORDS_MAX; i++) {
+        uint64_t k = any(RECORDS_MAX) - 1;
+        struct gpu_record r = w->records[i];
+
+        w->records[i] = w->records[k];
+        w->records[k] = r;
+    }
+}
+
+START_TEST(slices_never_overlap)
+{
+    static const struct trace_ops ops = {.task = see_task, .wait = see_wait, .lost = tell_lost};
+    struct worker_log w = {.lane = {0, 0, 0}};
+    struct program p = {0};
+
+    build(&p, 1, OP_NOP);
+    for (int i = 0; i < 2000; i++) {
+        memset(&seen, 0, sizeof seen);
+        make_any(&w);
+        hear(&p, &w, 1, &ops);
+        ck_assert_uint_eq(seen.tasks, 4);
+    }
     program_fini(&p);
 }
 END_TEST
@@ -307,12 +394,15 @@ static uint64_t at(const struct device_clock *c, uint64_t ns, uint64_t cycles)
 
 START_TEST(the_clock_says_where_in_its_tick_a_stamp_lies)
 {
-    struct gpu_log log = {.begin = {1000000000000032000, 500000}, .end = {1000000000000132000, 650000}}; /* 1.5 a ns */
+    struct gpu_log log = {.begin = {1000000000000032000, 500000},
+                          .end = {1000000000000132000, 650000}}; /* 1.5 a ns */
     struct device_clock c = device_clock_of(&log, 1024, 0);
 
     ck_assert_uint_eq(at(&c, 1000000000000032000, 500750), 1000000000000032500);
-    ck_assert_uint_eq(at(&c, 1000000000000031000, 499250), 1000000000000031500); /* before the first anchor */
-    ck_assert_uint_eq(at(&c, 1000000000000050000, 500750), 1000000000000050000); /* it had run slower */
+    ck_assert_uint_eq(at(&c, 1000000000000031000, 499250),
+                      1000000000000031500); /* before the first anchor */
+    ck_assert_uint_eq(at(&c, 1000000000000050000, 500750),
+                      1000000000000050000); /* it had run slower */
     ck_assert_uint_eq(at(&c, 1000000000000033000, 599000), 1000000000000034024); /* and faster */
     c.host_ahead_ns = -1000000000000000000ull;
     ck_assert_uint_eq(at(&c, 1000000000000032000, 500750), 32500);
@@ -335,7 +425,8 @@ START_TEST(time_never_goes_back)
     struct device_clock c = device_clock_of(&log, 1024, 0);
     uint64_t cycles = 0, last = 0;
 
-    for (uint64_t ns = 1024; ns < 110000; ns += 97) { /* a clock that runs at half and at double rate by turns */
+    for (uint64_t ns = 1024; ns < 110000;
+         ns += 97) { /* a clock that runs at half and at double rate by turns */
         uint64_t now;
 
         cycles += ns / 10000 % 2 ? 75 : 290;
@@ -363,6 +454,7 @@ int main(void)
     tcase_add_test(c, what_was_lost_is_told_and_misleads_nobody);
     tcase_add_test(c, a_log_may_be_full);
     tcase_add_test(c, puts_fly_until_the_proxy_saw_them_arrive);
+    tcase_add_test(c, slices_never_overlap);
     tcase_add_test(c, the_clock_says_where_in_its_tick_a_stamp_lies);
     tcase_add_test(c, without_an_anchor_ticks_are_all_there_is);
     tcase_add_test(c, time_never_goes_back);
