@@ -154,8 +154,11 @@ enum status rig_enqueue(struct rig *r);
 
 /* ---- rig_watch.c ---- */
 
-/* ST_HANG: nothing moved for the time-out; the devices have been stopped. */
+/* ST_HANG: nothing moved for the time-out.  Whenever it fails the devices have been stopped. */
 enum status rig_wait(struct rig *r);
+/* Ends what runs on the devices, as far as they answer; the first error of theirs.  Leaves r->why
+ * alone. */
+cudaError_t rig_stop(struct rig *r);
 void rig_report_hang(struct rig *r, char *out, size_t out_bytes);
 
 #endif

@@ -77,6 +77,21 @@ static enum status slowest_device(struct rig *r, uint64_t *ps_out)
     return ST_OK;
 }
 
+/* Gates are open afterwards, whatever happened: nobody could free the memory of a device that stands
+ * at one. */
+static enum status start_epochs(struct rig *r, uint64_t epochs, uint64_t *begin_ns_out)
+{
+    enum status st = enqueue_gates(r);
+
+    *begin_ns_out = clock_now_ns();
+    if (st == ST_OK)
+        st = enqueue_epochs(r, epochs);
+    open_gates(r);
+    if (st < 0)
+        rig_stop(r);
+    return st;
+}
+
 /* Epochs back to back; the time of all of them, of the host with its launches or of the devices
  * alone. */
 static enum status run_epochs(struct rig *r, uint64_t epochs, uint64_t *ps_out)
@@ -86,10 +101,7 @@ static enum status run_epochs(struct rig *r, uint64_t epochs, uint64_t *ps_out)
     TRY(synchronize(r));
     if (r->traced)
         TRY(rig_prepare_trace(r));
-    TRY(enqueue_gates(r));
-    begin_ns = clock_now_ns();
-    TRY(enqueue_epochs(r, epochs));
-    open_gates(r);
+    TRY(start_epochs(r, epochs, &begin_ns));
     TRY(rig_wait(r));
     *ps_out = (clock_now_ns() - begin_ns) * 1000;
     TRY(rig_check_routes(r));
@@ -148,7 +160,8 @@ static enum status run_pipelined(struct rig *r, struct run_result *result)
     return ST_OK;
 }
 
-/* Traced is what is not timed: the first epoch, which would show a hang, if others warm up behind it; */
+/* Traced is what is not timed: the first epoch, which would show a hang, if others warm up behind
+ * it; */
 static enum status warm_up(struct rig *r)
 {
     uint64_t ps, count = max_u64(r->job->timing.warmup, !r->job->data);

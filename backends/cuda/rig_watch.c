@@ -61,20 +61,26 @@ static enum status progress(struct rig *r, uint64_t *sum_out)
     return st;
 }
 
-static enum status stop(struct rig *r)
+/* One that no longer answers does not keep the others, which may be waiting for it. */
+cudaError_t rig_stop(struct rig *r)
 {
     static const uint32_t one = 1;
+    cudaError_t error = cudaSuccess, here;
 
     r->stopped_ns = clock_now_ns();
-    for (uint32_t i = 0; i < r->device_count; i++)
-        TRY_CUDA(r, cudaMemcpyAsync(r->devices[i].abort, &one, sizeof one, cudaMemcpyHostToDevice,
-                                    r->devices[i].side));
-    for (uint32_t i = 0; i < r->device_count; i++)
-        TRY_CUDA(r, cudaStreamSynchronize(r->devices[i].stream));
-    return ST_OK;
+    for (uint32_t i = 0; i < r->device_count; i++) {
+        here = cudaMemcpyAsync(r->devices[i].abort, &one, sizeof one, cudaMemcpyHostToDevice,
+                               r->devices[i].side);
+        error = error == cudaSuccess ? here : error;
+    }
+    for (uint32_t i = 0; i < r->device_count; i++) {
+        here = cudaStreamSynchronize(r->devices[i].stream);
+        error = error == cudaSuccess ? here : error;
+    }
+    return error;
 }
 
-enum status rig_wait(struct rig *r)
+static enum status watch(struct rig *r)
 {
     uint64_t start_ns = clock_now_ns(), look_ns = start_ns, moved_ns = start_ns, sum,
              last = UINT64_MAX;
@@ -84,10 +90,8 @@ enum status rig_wait(struct rig *r)
         TRY(all_done(r, &done));
         if (done)
             return ST_OK;
-        if (r->job->interrupted && *r->job->interrupted) {
-            TRY(stop(r));
+        if (r->job->interrupted && *r->job->interrupted)
             return rig_fail(r, ST_INTERRUPTED, "cuda: interrupted in epoch %" PRIu64, r->epoch);
-        }
         if (clock_now_ns() - start_ns < SPIN_NS)
             continue;
         usleep(SLEEP_US);
@@ -98,15 +102,20 @@ enum status rig_wait(struct rig *r)
         if (sum != last)
             moved_ns = look_ns;
         last = sum;
-        if (rig_check_proxies(r) < 0) {
-            TRY(stop(r));
-            return rig_check_proxies(r);
-        }
-        if (look_ns - moved_ns > r->options->timeout_ps / 1000) {
-            TRY(stop(r));
+        TRY(rig_check_proxies(r));
+        if (look_ns - moved_ns > r->options->timeout_ps / 1000)
             return ST_HANG;
-        }
     }
+}
+
+enum status rig_wait(struct rig *r)
+{
+    enum status st = watch(r);
+    cudaError_t error = st < 0 ? rig_stop(r) : cudaSuccess;
+
+    if (st == ST_HANG)
+        TRY_CUDA(r, error); /* what they waited for cannot be read back */
+    return st;
 }
 
 /* ---- the report ---- */

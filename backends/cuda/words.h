@@ -90,7 +90,7 @@ struct gpu_wait {
 struct gpu_signal {
     uint64_t address;
     uint32_t add;
-    uint32_t system; /* the reader is on another device */
+    uint32_t system; /* some of the flag's signals come from another device */
 };
 
 /* An attention's addends are the queries and, where something is handed on, log-sum-exps and the
