@@ -18,7 +18,7 @@ struct trace_log fleet_log_plan(const struct fleet *f)
         return (struct trace_log){0};
     return (struct trace_log){
         .limit = max_u64(LOG_BYTES / sizeof(struct trace_entry) / log_count(f), 16),
-        .first_epoch = trace_begin(f->job->trace, f->epochs, f->crew_threads),
+        .first_epoch = trace_begin(f->job->trace, 1, f->epochs, f->crew_threads),
     };
 }
 

@@ -214,7 +214,7 @@ cudaError_t rig_tell_trace(const struct rig *r)
     for (uint32_t i = 0; i < r->device_count && error == cudaSuccess; i++)
         error = read_device(r, &r->devices[i], &log, &begin_ns);
     if (error == cudaSuccess) {
-        trace_begin(r->job->trace, r->epoch, r->crew_workers);
+        trace_begin(r->job->trace, r->epoch, r->epoch, r->crew_workers);
         device_log_settle(r->program, r->epoch, &log);
         trace_log_tell(r->job->trace, r->program, (const struct trace_log *const[]){&log}, 1,
                        begin_ns);

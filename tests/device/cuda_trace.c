@@ -54,12 +54,13 @@ static void check_place(const struct witness *w, const struct trace_lane *lane,
     ck_assert_int_eq(at->op, t.op);
 }
 
-static uint64_t see_begin(struct trace *t, uint64_t epochs,
+static uint64_t see_begin(struct trace *t, uint64_t first, uint64_t epochs,
                           const uint32_t crew_workers[PROGRAM_CREWS_MAX])
 {
     struct witness *w = (struct witness *)t;
 
     ck_assert_uint_eq(w->epochs, 0);
+    ck_assert_uint_eq(first, epochs);
     w->epochs = epochs;
     memcpy(w->crew_workers, crew_workers, w->program->crew_count * sizeof *crew_workers);
     for (uint32_t i = 0; i < w->program->crew_count; i++)
