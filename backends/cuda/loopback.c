@@ -87,8 +87,10 @@ static void loopback_close(struct endpoint *e)
 {
     struct loopback *l = e->state;
 
-    if (l->stream)
+    if (l->stream) {
+        cudaStreamSynchronize(l->stream); /* of puts that nobody waits for any more */
         cudaStreamDestroy(l->stream);
+    }
     cudaFreeHost(l->bounce);
     cudaFreeHost(l->completed);
     free(l->flights);
