@@ -183,12 +183,12 @@ void fleet_destroy(struct fleet *f)
         free(f->ranks[i].window);
         free(f->ranks[i].flags);
         free(f->ranks[i].fifo.slots);
-        fleet_log_fini(&f->ranks[i].fifo.log);
+        trace_log_fini(&f->ranks[i].fifo.log);
         free(f->ranks[i].put_flags);
         free(f->ranks[i].arrivals);
     }
     for (uint32_t i = 0; f->workers && i < f->worker_count; i++)
-        fleet_log_fini(&f->workers[i].log);
+        trace_log_fini(&f->workers[i].log);
     free(f->ranks);
     free(f->workers);
     free(f->windows);

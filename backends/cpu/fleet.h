@@ -84,7 +84,7 @@ struct worker {
     uint64_t paused_ns; /* in waits of tasks, this epoch */
     uint64_t busy_ns, idle_ns, waiting_ns[RESULT_CAUSES_MAX]; /* counted epochs */
 
-    struct fleet_log log;
+    struct trace_log log;
     bool             begun; /* the task's entry waits are met */
 };
 
@@ -96,7 +96,7 @@ struct fifo {
     _Atomic uint32_t filled; /* slots */
     uint64_t         random; /* the proxy's: which slot comes next */
     struct bell      emptied;
-    struct fleet_log log; /* the proxy's */
+    struct trace_log log; /* the proxy's */
 };
 
 /* A flag that a put from another node raises. */
@@ -149,7 +149,7 @@ struct fleet {
     uint8_t                 **windows; /* by number in the world; NULL: elsewhere */
     struct memory             memory;
     uint64_t                  started_ns;
-    struct fleet_log          log; /* an empty one, as threads begin with */
+    struct trace_log          log; /* an empty one, as threads begin with */
 
     _Atomic uint32_t stop;     /* enum stop: the abort word, which every wait looks at */
     _Atomic uint64_t active;   /* running workers and undelivered puts: what can still signal */
@@ -199,8 +199,8 @@ uint32_t fleet_ranks_here(const struct job *job, uint32_t *first_out);
 
 uint64_t fleet_signal(struct fleet *f, uint32_t rank, uint32_t flag, uint64_t add); /* what it left there */
 /* `by`: who signals and since when its worker has done its part, for `log`. */
-void fleet_signal_task(struct fleet *f, uint32_t rank, const struct task *t, struct fleet_log *log,
-                       const struct log_entry *by);
+void fleet_signal_task(struct fleet *f, uint32_t rank, const struct task *t, struct trace_log *log,
+                       const struct trace_entry *by);
 bool fleet_flag_reached(const struct rank *r, uint32_t flag, uint64_t target);
 void fleet_stop(struct fleet *f, enum stop why); /* the first one counts */
 bool fleet_stopped(const struct fleet *f);
@@ -219,7 +219,7 @@ uint32_t own_flag(const struct fleet *f, enum own_flag flag);
 bool     epoch_turn(struct worker *w, uint64_t epoch); /* all of this rank's workers have arrived */
 
 uint64_t fifo_bytes(uint64_t capacity);
-bool     fifo_push(struct worker *w, const struct task *t, const struct log_entry *by);
+bool     fifo_push(struct worker *w, const struct task *t, const struct trace_entry *by);
 uint32_t fifo_collect(const struct rank *r, struct hang_open *out); /* puts under way; returns how many */
 extern const struct proxy_source fifo_source; /* of struct rank */
 

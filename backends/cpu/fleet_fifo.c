@@ -8,7 +8,7 @@ enum slot_state { SLOT_EMPTY, SLOT_CLAIMED, SLOT_FILLED, SLOT_TAKEN };
 
 struct command {
     _Atomic uint32_t state;
-    struct log_entry by; /* handed over at end_ns */
+    struct trace_entry by; /* handed over at end_ns */
     struct task task;
 };
 
@@ -31,7 +31,7 @@ static struct command *claim(struct fifo *f)
     return NULL;
 }
 
-bool fifo_push(struct worker *w, const struct task *t, const struct log_entry *by)
+bool fifo_push(struct worker *w, const struct task *t, const struct trace_entry *by)
 {
     struct fifo *f = &w->rank->fifo;
     uint64_t since_ns = 0; /* that the worker has had to wait; 0: it has not */
@@ -153,19 +153,19 @@ static bool take(void *owner, struct put *out)
 /* The far signal is logged here, where it is known who sent it. */
 static void log_flight(struct rank *r, const struct command *c)
 {
-    struct log_entry flight = c->by, far = c->by;
+    struct trace_entry flight = c->by, far = c->by;
     struct put put;
 
     fill_put(r, c, &put);
-    flight.kind = LOG_FLIGHT;
+    flight.kind = TRACE_ENTRY_FLIGHT;
     flight.begin_ns = c->by.end_ns;
     flight.end_ns = clock_now_ns();
-    fleet_log_add(&r->fifo.log, &flight);
-    far.kind = LOG_SIGNAL;
+    trace_log_add(&r->fifo.log, &flight);
+    far.kind = TRACE_ENTRY_SIGNAL;
     far.rank = put.peer;
     far.flag = put.flag;
     far.value = put.value;
-    fleet_log_add(&r->fifo.log, &far);
+    trace_log_add(&r->fifo.log, &far);
 }
 
 static void complete(void *owner, uint64_t id)

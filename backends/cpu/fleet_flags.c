@@ -24,12 +24,12 @@ uint64_t fleet_signal(struct fleet *f, uint32_t rank, uint32_t flag, uint64_t ad
 }
 
 /* Those on the own node: what a put raises on another one is the transport's. */
-void fleet_signal_task(struct fleet *f, uint32_t rank, const struct task *t, struct fleet_log *log,
-                       const struct log_entry *by)
+void fleet_signal_task(struct fleet *f, uint32_t rank, const struct task *t, struct trace_log *log,
+                       const struct trace_entry *by)
 {
-    struct log_entry e = *by;
+    struct trace_entry e = *by;
 
-    e.kind = LOG_SIGNAL;
+    e.kind = TRACE_ENTRY_SIGNAL;
     for (uint32_t i = 0; i < t->signal_count; i++) {
         uint32_t first, count = program_target_ranks(f->program, rank, t->signals[i].rank, &first);
 
@@ -38,7 +38,7 @@ void fleet_signal_task(struct fleet *f, uint32_t rank, const struct task *t, str
         e.flag = t->signals[i].flag;
         for (e.rank = first; e.rank < first + count; e.rank++) {
             e.value = fleet_signal(f, e.rank, e.flag, t->signals[i].add);
-            fleet_log_add(log, &e);
+            trace_log_add(log, &e);
         }
     }
 }

@@ -6,9 +6,9 @@
 
 /* ---- what the log says ---- */
 
-static struct log_entry entry_of(const struct worker *w, enum log_kind kind, uint64_t begin_ns)
+static struct trace_entry entry_of(const struct worker *w, enum trace_entry_kind kind, uint64_t begin_ns)
 {
-    return (struct log_entry){.kind = kind,
+    return (struct trace_entry){.kind = kind,
                               .lane = {w->rank->index, w->crew, w->place},
                               .at = {w->at.queue, w->at.op, w->at.index, w->at.epoch},
                               .begin_ns = begin_ns,
@@ -19,11 +19,11 @@ static struct log_entry entry_of(const struct worker *w, enum log_kind kind, uin
 
 void worker_log_wait(struct worker *w, uint32_t flag, uint64_t target, uint64_t since_ns)
 {
-    struct log_entry e = entry_of(w, LOG_WAIT, since_ns);
+    struct trace_entry e = entry_of(w, TRACE_ENTRY_WAIT, since_ns);
 
     e.flag = flag;
     e.value = target;
-    fleet_log_add(&w->log, &e);
+    trace_log_add(&w->log, &e);
 }
 
 /* ---- waits ---- */
@@ -104,13 +104,13 @@ static bool hand_over(struct worker *w, const struct task *t, uint64_t begin_ns)
 {
     const struct buffer *from = &w->fleet->program->buffers[t->a.buffer];
     uint64_t since_ns = clock_now_ns(), bytes = t->m * t->n * dtype_bytes(from->dtype);
-    struct log_entry e = entry_of(w, LOG_TASK, begin_ns);
+    struct trace_entry e = entry_of(w, TRACE_ENTRY_TASK, begin_ns);
 
     if (!fifo_push(w, t, &e))
         return false;
     account_wait(w, w->fleet->program->flag_group_count, since_ns);
-    e = entry_of(w, LOG_TASK, begin_ns);
-    fleet_log_add(&w->log, &e);
+    e = entry_of(w, TRACE_ENTRY_TASK, begin_ns);
+    trace_log_add(&w->log, &e);
     w->puts++;
     *(buffer_is_control(from) ? &w->put_control_bytes : &w->put_bytes) += bytes;
     return true;
@@ -118,9 +118,9 @@ static bool hand_over(struct worker *w, const struct task *t, uint64_t begin_ns)
 
 static void finish_task(struct worker *w, const struct task *t, uint64_t begin_ns)
 {
-    struct log_entry e = entry_of(w, LOG_TASK, begin_ns);
+    struct trace_entry e = entry_of(w, TRACE_ENTRY_TASK, begin_ns);
 
-    fleet_log_add(&w->log, &e);
+    trace_log_add(&w->log, &e);
     fleet_signal_task(w->fleet, w->rank->index, t, &w->log, &e);
 }
 

@@ -3,7 +3,7 @@
 #ifndef BACKENDS_CUDA_ATTENTION_FETCH_CUH
 #define BACKENDS_CUDA_ATTENTION_FETCH_CUH
 
-#include "backends/cuda/site.cuh"
+#include "backends/cuda/flags.cuh"
 
 struct attention_fetcher {
     run_ring runs;

@@ -5,6 +5,7 @@
 #include "backends/cuda/attention.cuh"
 #include "backends/cuda/combine.cuh"
 #include "backends/cuda/load.cuh"
+#include "backends/cuda/record.cuh"
 #include "backends/cuda/route.cuh"
 #include "backends/cuda/wgmma.cuh"
 
@@ -246,7 +247,9 @@ template <bool ATTENDS> PTX void run_consumer(const site &s)
 
         if (t.kind == GPU_END || someone_left(s))
             return;
+        record_consumers_begin(s, t, c.thread);
         consume<ATTENDS>(s, c, t, r.slot);
+        record_consumers_end(s, t, c.thread);
         __syncwarp();
         barrier_arrive_one(barrier_at(s, BARRIER_TASK_EMPTY + r.slot));
         ring_advance(s, r);

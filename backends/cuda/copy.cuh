@@ -3,7 +3,7 @@
 #ifndef BACKENDS_CUDA_COPY_CUH
 #define BACKENDS_CUDA_COPY_CUH
 
-#include "backends/cuda/site.cuh"
+#include "backends/cuda/record.cuh"
 
 #define COPY_AHEAD 6
 
@@ -114,6 +114,7 @@ PTX void end_copy(const site &s, const gpu_task &t)
 
 PTX void copy(const site &s, uint32_t &copied, const gpu_task &t)
 {
+    gpu_record *ran = record_begin(s, t, GPU_RAN);
     copy_shape c = copy_shape_of(s, t);
     uint32_t first = copied;
 
@@ -127,6 +128,7 @@ PTX void copy(const site &s, uint32_t &copied, const gpu_task &t)
     }
     copied = first + c.pieces;
     end_copy(s, t);
+    record_end(ran);
 }
 
 #endif

@@ -36,6 +36,7 @@ PTX void load_gathered(const site &s, const piece &p, uint32_t number, uint64_t 
 /* `copied`: lane 0's. */
 PTX void gather(const site &s, uint32_t &copied, const gpu_task &t, uint32_t lane)
 {
+    gpu_record *ran = lane == 0 ? record_begin(s, t, GPU_RAN) : nullptr;
     copy_shape c = gather_shape_of(s, t);
     uint32_t first = __shfl_sync(ALL_LANES, copied, 0);
     uint64_t index = index_address(s, t, 0, 0), from = 0;
@@ -55,8 +56,10 @@ PTX void gather(const site &s, uint32_t &copied, const gpu_task &t, uint32_t lan
         load_gathered(s, p, first + i, from, lane);
     }
     copied = first + c.pieces;
-    if (lane == 0)
+    if (lane == 0) {
         end_copy(s, t);
+        record_end(ran);
+    }
 }
 
 /* ---- the consumers ---- */

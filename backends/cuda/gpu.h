@@ -12,11 +12,15 @@
 extern "C" {
 #endif
 
-/* Once per device, before the first launch there. */
-cudaError_t gpu_interpreter_prepare(void);
-/* `attends`: by the kernel that has attention, and no routes or gathers. */
-cudaError_t gpu_interpreter_launch(const struct gpu_program *p, bool attends, uint32_t workers,
-                                   cudaStream_t stream);
+struct gpu_interpreter {
+    /* Once per device, before the first launch there. */
+    cudaError_t (*prepare)(void);
+    /* `attends`: by the kernel that has attention, and no routes or gathers. */
+    cudaError_t (*launch)(const struct gpu_program *p, bool attends, uint32_t workers, cudaStream_t stream);
+};
+
+extern const struct gpu_interpreter gpu_interpreter;
+extern const struct gpu_interpreter gpu_interpreter_traced; /* needs p->logs and p->records, zeroed */
 
 /* A rectangle of a tensor into memory: what tensor_row() gives, as bf16 or f32; with depth 0 noise,
  * spread evenly over [-spread / 2, spread / 2), whose products cost a GPU as much power as real data
@@ -34,6 +38,15 @@ cudaError_t gpu_write_input(const struct gpu_input *in, cudaStream_t stream);
 
 /* Spins until *word (pinned) has reached `value`, so that work can be enqueued behind it. */
 cudaError_t gpu_gate_launch(const uint32_t *word, uint32_t value, cudaStream_t stream);
+
+/* In pinned memory: the host asks by numbers from 1 on, the device answers with that number, and its time beside it. */
+struct gpu_ping {
+    uint64_t answered, ns;
+    uint32_t asked, reserved;
+};
+
+/* Answers `rounds` times, or until nobody has asked for two seconds. */
+cudaError_t gpu_ping_launch(struct gpu_ping *p, uint32_t rounds, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

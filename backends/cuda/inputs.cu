@@ -1,6 +1,6 @@
 /* Inputs, generated where they are needed: the values of core/check.h's tensor_row(), which a test
  * compares with these, or noise for timed runs.  And the gate that aligns devices before a timed
- * launch. */
+ * launch, and what compares their clocks with the host's. */
 #include <cuda_runtime_api.h>
 
 #include "backends/cuda/gpu.h"
@@ -69,5 +69,26 @@ static __global__ void gate(const uint32_t *word, uint32_t value)
 extern "C" cudaError_t gpu_gate_launch(const uint32_t *word, uint32_t value, cudaStream_t stream)
 {
     gate<<<1, 1, 0, stream>>>(word, value);
+    return cudaGetLastError();
+}
+
+#define PING_NS 2000000000
+
+static __global__ void answer(gpu_ping *p, uint32_t rounds)
+{
+    for (uint32_t i = 1; i <= rounds; i++) {
+        uint64_t begun_ns = clock_ns();
+
+        while (load_relaxed(&p->asked) != i)
+            if (clock_ns() - begun_ns > PING_NS)
+                return;
+        p->ns = clock_ns();
+        store_release_system((uint64_t)&p->answered, i);
+    }
+}
+
+extern "C" cudaError_t gpu_ping_launch(struct gpu_ping *p, uint32_t rounds, cudaStream_t stream)
+{
+    answer<<<1, 1, 0, stream>>>(p, rounds);
     return cudaGetLastError();
 }

@@ -14,6 +14,7 @@ struct flight {
 };
 
 struct loopback {
+    int device; /* the endpoint's */
     cudaStream_t stream;
     uint8_t *bounce;     /* pinned */
     uint64_t *completed; /* pinned: the last ticket whose bytes have arrived; they count from 1, in order */
@@ -70,6 +71,8 @@ static enum status loopback_open(struct endpoint *e)
     if (!l->flights || !l->bare)
         return endpoint_fail(e, ST_MEMORY, NO_PEER, "no memory for %u puts", e->config.depth);
     if (error == cudaSuccess)
+        error = cudaGetDevice(&l->device);
+    if (error == cudaSuccess)
         error = cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking);
     if (error == cudaSuccess)
         error = cudaHostAlloc((void **)&l->bounce, BOUNCE_BYTES, cudaHostAllocPortable);
@@ -84,8 +87,10 @@ static void loopback_close(struct endpoint *e)
 {
     struct loopback *l = e->state;
 
-    if (l->stream)
+    if (l->stream) {
+        cudaStreamSynchronize(l->stream); /* of puts that nobody waits for any more */
         cudaStreamDestroy(l->stream);
+    }
     cudaFreeHost(l->bounce);
     cudaFreeHost(l->completed);
     free(l->flights);
@@ -119,9 +124,11 @@ static struct loopback_address address_of(const struct endpoint *e, uint32_t pee
 
 /* ---- puts ---- */
 
+/* The proxy's thread begins with the first device as its own; the driver writes by streams of the
+ * thread's. */
 static cudaError_t copy(struct loopback *l, void *to, const void *from, uint64_t bytes)
 {
-    cudaError_t error = cudaSuccess;
+    cudaError_t error = cudaSetDevice(l->device);
 
     for (uint64_t at = 0; at < bytes && error == cudaSuccess; at += BOUNCE_BYTES) {
         uint64_t part = bytes - at < BOUNCE_BYTES ? bytes - at : BOUNCE_BYTES;

@@ -170,27 +170,70 @@ static enum status lower_task(struct lowered *out, uint32_t rank, uint32_t queue
 
 /* ---- the program ---- */
 
-static void mark_put(const struct program *p, const struct task *t, uint8_t *raised)
+/* Which flags are raised in some way: by rank * flag_count + flag. */
+struct marks {
+    const struct program *program;
+    const struct placement *ranks;
+    uint8_t *raised;
+};
+
+typedef void mark_fn(const struct marks *m, uint32_t rank, const struct task *t);
+
+static void mark_put(const struct marks *m, uint32_t rank, const struct task *t)
 {
-    for (uint32_t i = 0; i < t->signal_count; i++)
-        raised[(uint64_t)t->signals[i].rank * p->flag_count + t->signals[i].flag] = 1;
+    (void)rank;
+    for (uint32_t i = 0; t->op == OP_PUT && i < t->signal_count; i++)
+        m->raised[(uint64_t)t->signals[i].rank * m->program->flag_count + t->signals[i].flag] = 1;
 }
 
-uint8_t *lower_find_put_flags(const struct program *p)
+static void mark_far(const struct marks *m, uint32_t rank, const struct task *t)
 {
-    uint32_t ranks = world_ranks(p->world);
-    uint8_t *raised = calloc((uint64_t)ranks * p->flag_count + 1, 1);
+    for (uint32_t i = 0; t->op != OP_PUT && i < t->signal_count; i++) {
+        uint32_t first, count = program_target_ranks(m->program, rank, t->signals[i].rank, &first);
 
-    for (uint32_t rank = 0; raised && rank < ranks; rank++)
+        for (uint32_t to = first; to < first + count; to++)
+            if (m->ranks[to].device != m->ranks[rank].device)
+                m->raised[(uint64_t)to * m->program->flag_count + t->signals[i].flag] = 1;
+    }
+}
+
+/* NULL: out of memory. */
+static uint8_t *find_flags(const struct lowered *out, mark_fn *mark)
+{
+    const struct program *p = out->program;
+    uint32_t ranks = world_ranks(p->world);
+    struct marks m = {p, out->ranks, calloc((uint64_t)ranks * p->flag_count + 1, 1)};
+
+    for (uint32_t rank = 0; m.raised && rank < ranks; rank++)
         for (uint32_t q = 0; q < p->queue_count; q++)
             for (uint64_t i = 0; i < program_queue_length(p, rank, q); i++) {
                 struct task t = {0};
 
                 program_task(p, rank, q, i, &t);
-                if (t.op == OP_PUT)
-                    mark_put(p, &t, raised);
+                mark(&m, rank, &t);
             }
-    return raised;
+    return m.raised;
+}
+
+static bool devices_differ(const struct lowered *out)
+{
+    bool differ = false;
+
+    for (uint32_t i = 1; i < world_ranks(out->program->world); i++)
+        differ = differ || out->ranks[i].device != out->ranks[0].device;
+    return differ;
+}
+
+static enum status find_raised(struct lowered *out)
+{
+    bool nodes = out->program->world.nodes > 1, devices = devices_differ(out);
+
+    if (nodes)
+        out->put_raised = find_flags(out, mark_put);
+    if (devices)
+        out->far_raised = find_flags(out, mark_far);
+    return (nodes && !out->put_raised) || (devices && !out->far_raised) ? lower_out_of_memory(out)
+                                                                        : ST_OK;
 }
 
 static enum status lower_queue(struct lowered *out, uint32_t rank, uint32_t queue)
@@ -235,11 +278,9 @@ enum status lower_program(const struct program *p, const struct placement *ranks
     out->first_view = malloc((uint64_t)count * p->buffer_count * sizeof *out->first_view + 1);
     out->queue_first = calloc((uint64_t)count * p->queue_count + 1, sizeof *out->queue_first);
     out->puts = calloc(count, sizeof *out->puts);
-    if (p->world.nodes > 1)
-        out->put_raised = lower_find_put_flags(p);
-    if (!out->first_view || !out->queue_first || !out->puts ||
-        (p->world.nodes > 1 && !out->put_raised))
+    if (!out->first_view || !out->queue_first || !out->puts)
         return lower_out_of_memory(out);
+    TRY(find_raised(out));
     for (uint32_t i = 0; i < count * p->buffer_count; i++)
         out->first_view[i] = NO_VIEW;
     for (uint32_t rank = 0; rank < count; rank++)
@@ -261,5 +302,6 @@ void lowered_free(struct lowered *l)
     free(l->first_view);
     free(l->queue_first);
     free(l->put_raised);
+    free(l->far_raised);
     memset(l, 0, sizeof *l);
 }

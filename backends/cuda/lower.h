@@ -44,7 +44,8 @@ struct lowered {
     uint32_t *first_view;   /* by rank and buffer: head of a chain through view_next */
     struct gpu_table view_next;
     uint64_t *queue_first;  /* by rank and queue: index of the first task */
-    uint8_t *put_raised;    /* by rank and flag: raised by puts */
+    uint8_t *put_raised;    /* by rank and flag: raised by puts; NULL: there is one node */
+    uint8_t *far_raised;    /* the same: by tasks of another device; NULL: there is one device */
     struct gpu_table *puts; /* by rank: struct task */
     uint64_t kinds[GPU_KIND_COUNT]; /* tasks by enum gpu_kind */
     uint64_t put_count, activated; /* tasks */
@@ -56,9 +57,6 @@ enum status lower_program(const struct program *p, const struct placement *ranks
                           struct lowered *out);
 bool lowered_attends(const struct lowered *l); /* some task is an attention */
 void lowered_free(struct lowered *l); /* safe on a zeroed one */
-
-/* Which flags puts raise: by rank * flag_count + flag.  NULL: out of memory. */
-uint8_t *lower_find_put_flags(const struct program *p);
 
 void *gpu_table_add(struct gpu_table *t, size_t item_bytes,
                     const void *item); /* NULL: out of memory */

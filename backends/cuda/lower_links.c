@@ -120,17 +120,20 @@ enum status lower_addends(struct lowering *l)
     return ST_OK;
 }
 
+/* Signals to one flag are of one scope, the widest that any of them needs: additions of different
+ * scopes are not promised to be atomic to each other. */
 static enum status add_signal(struct lowering *l, const struct signal *s, uint32_t rank)
 {
     struct lowered *out = l->out;
+    uint64_t at = (uint64_t)rank * out->program->flag_count + s->flag;
     union gpu_link link = {
         .signal = {
             .address = out->ranks[rank].flags + s->flag * sizeof(struct gpu_flag),
             .add = (uint32_t)s->add,
-            .system = out->ranks[rank].device != out->ranks[l->rank].device,
+            .system = out->far_raised && out->far_raised[at],
         }};
 
-    if (out->put_raised && out->put_raised[(uint64_t)rank * out->program->flag_count + s->flag])
+    if (out->put_raised && out->put_raised[at])
         return lower_refuse(l, "raises flag %" PRIu32 " of rank %" PRIu32 ", which puts raise",
                             s->flag, rank);
     if (s->add > UINT32_MAX)

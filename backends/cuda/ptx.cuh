@@ -212,6 +212,15 @@ PTX void store_shared(uint32_t address, uint32_t v)
     asm volatile("st.volatile.shared.u32 [%0], %1;" ::"r"(address), "r"(v) : "memory");
 }
 
+/* Returns what it was. */
+PTX uint32_t add_shared(uint32_t address, uint32_t add)
+{
+    uint32_t v;
+
+    asm volatile("atom.shared.add.u32 %0, [%1], %2;" : "=r"(v) : "r"(address), "r"(add) : "memory");
+    return v;
+}
+
 /* Asked again instead of kept in a register. */
 PTX uint32_t thread_index(void)
 {
@@ -226,6 +235,15 @@ PTX uint64_t clock_ns(void)
     uint64_t v;
 
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(v));
+    return v;
+}
+
+/* Of the SM. */
+PTX uint64_t clock_cycles(void)
+{
+    uint64_t v;
+
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(v));
     return v;
 }
 

@@ -1,7 +1,10 @@
 #include "backends/cuda/put_fifo.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "core/clock.h"
 
 cudaError_t put_fifo_open(struct put_fifo *f, uint64_t capacity)
 {
@@ -22,6 +25,7 @@ void put_fifo_close(struct put_fifo *f)
 {
     cudaFreeHost(f->slots);
     cudaFreeHost(f->tail);
+    free(f->arrived_ns);
     memset(f, 0, sizeof *f);
 }
 
@@ -83,6 +87,8 @@ static void complete(void *owner, uint64_t id)
     struct put_fifo *f = owner;
     const struct task *t = &f->puts[id];
 
+    if (f->arrived_ns)
+        f->arrived_ns[id] = clock_now_ns();
     for (uint32_t i = 0; i < t->signal_count; i++)
         if (t->signals[i].rank == f->rank)
             __atomic_fetch_add(&f->put_flags[t->signals[i].flag], t->signals[i].add, __ATOMIC_RELEASE);

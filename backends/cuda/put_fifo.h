@@ -17,6 +17,7 @@ struct put_fifo {
     uint32_t rank;
     const struct task *puts; /* by number */
     uint64_t *put_flags;     /* the rank's own */
+    uint64_t *arrived_ns;    /* by number, of the last time; NULL: nobody asks.  From malloc(), freed by close */
 
     struct gpu_command *slots;
     uint64_t *tail;

@@ -299,6 +299,7 @@ enum status rig_create(const struct job *job, struct rig *r)
     for (uint32_t i = 0; i < r->rank_count; i++)
         TRY(upload_flags(r, &r->ranks[i]));
     TRY(upload_program(r));
+    TRY(rig_create_trace(r));
     TRY(rig_poison(r));
     return rig_start_proxies(r);
 }
@@ -316,6 +317,7 @@ void rig_destroy(struct rig *r)
         cudaFreeHost(rank->put_flags);
     }
     rig_destroy_routes(r);
+    rig_destroy_trace(r);
     lowered_free(&r->lowered);
     rig_close_devices(r);
     cudaFreeHost(r->gate);

@@ -8,6 +8,7 @@
  *   rig_begin, rig_end        rig_io.c        inputs, checks, poison
  *   rig_start_proxies         rig_net.c       puts between nodes
  *   rig_check_routes          rig_routes.c    what was dropped
+ *   rig_tell_trace            rig_trace.c     what happened when
  *   rig_wait                  rig_watch.c     until all devices are done, or nothing moves any more
  */
 #ifndef BACKENDS_CUDA_RIG_H
@@ -47,6 +48,7 @@ struct device {
     void *tables[DEVICE_TABLES_MAX]; /* device memory to free */
     uint32_t table_count;
     uint32_t *abort;         /* device */
+    uint64_t host_ahead_ns;  /* the host's clock, of the device's timer; wrapping */
     struct gpu_stuck *stuck; /* device */
 };
 
@@ -78,6 +80,9 @@ struct rig {
     uint32_t gates;
     struct check_report check;
     uint64_t epoch; /* launched last */
+    bool traced;    /* so is that epoch, and those launched from now on */
+    struct gpu_ping *ping; /* pinned; NULL: nothing is to be traced */
+    uint64_t stopped_ns;   /* when the devices were told to, by the host's clock */
     char why[2048]; /* of a status < 0 */
 };
 
@@ -132,17 +137,28 @@ enum status rig_check_proxies(struct rig *r);
 void rig_stop_proxies(struct rig *r, bool now, struct proxy_result *sum);
 void rig_close_endpoints(struct rig *r); /* and FIFOs */
 
+/* ---- rig_trace.c ---- */
+
+enum status rig_create_trace(struct rig *r); /* nothing without a sink; before proxies start */
+void rig_destroy_trace(struct rig *r);
+/* Before an epoch with `traced`, while the devices rest. */
+enum status rig_prepare_trace(struct rig *r);
+/* If the epoch launched last was traced; it is over, and so are its proxies. */
+cudaError_t rig_tell_trace(const struct rig *r);
+
 /* ---- rig_run.c ---- */
 
 enum status rig_run(struct rig *r, struct run_result *result);
 /* One epoch on every device's stream. */
 enum status rig_enqueue(struct rig *r);
-uint64_t rig_now_ns(void);
 
 /* ---- rig_watch.c ---- */
 
-/* ST_HANG: nothing moved for the time-out; the devices have been stopped. */
+/* ST_HANG: nothing moved for the time-out.  Whenever it fails the devices have been stopped. */
 enum status rig_wait(struct rig *r);
+/* Ends what runs on the devices, as far as they answer; the first error of theirs.  Leaves r->why
+ * alone. */
+cudaError_t rig_stop(struct rig *r);
 void rig_report_hang(struct rig *r, char *out, size_t out_bytes);
 
 #endif

@@ -60,19 +60,30 @@ static enum status open_device(struct rig *r, struct device *d)
     TRY_CUDA(r, cudaStreamCreateWithFlags(&d->side, cudaStreamNonBlocking));
     TRY_CUDA(r, cudaEventCreate(&d->begin));
     TRY_CUDA(r, cudaEventCreate(&d->end));
-    TRY_CUDA(r, gpu_interpreter_prepare());
+    TRY_CUDA(r, gpu_interpreter.prepare());
     return ST_OK;
+}
+
+/* Signals are additions in the other's memory, which not every link carries. */
+static enum status check_peer(struct rig *r, int from, int to)
+{
+    int reaches = 0, adds = 0;
+
+    TRY_CUDA(r, cudaDeviceCanAccessPeer(&reaches, from, to));
+    if (reaches)
+        TRY_CUDA(r, cudaDeviceGetP2PAttribute(&adds, cudaDevP2PAttrNativeAtomicSupported, from, to));
+    if (reaches && adds)
+        return ST_OK;
+    return rig_fail(r, ST_ENVIRONMENT,
+                    "cuda: device %d cannot %s device %d's memory; devices: 1 puts all ranks on one",
+                    from, reaches ? "add atomically in" : "reach", to);
 }
 
 static enum status open_peer(struct rig *r, uint32_t from, uint32_t to)
 {
-    int can = 0;
     cudaError_t error;
 
-    TRY_CUDA(r, cudaDeviceCanAccessPeer(&can, r->devices[from].index, r->devices[to].index));
-    if (!can)
-        return rig_fail(r, ST_ENVIRONMENT, "cuda: device %d cannot reach device %d's memory",
-                        r->devices[from].index, r->devices[to].index);
+    TRY(check_peer(r, r->devices[from].index, r->devices[to].index));
     TRY_CUDA(r, cudaSetDevice(r->devices[from].index));
     error = cudaDeviceEnablePeerAccess(r->devices[to].index, 0);
     if (error == cudaErrorPeerAccessAlreadyEnabled) {

@@ -23,6 +23,7 @@ enum status rig_poison(struct rig *r)
             TRY_CUDA(r, cudaMemcpy(window, r->mirror, bytes, cudaMemcpyHostToDevice));
         else
             TRY_CUDA(r, cudaMemset(window, POISON_BYTE, bytes));
+        TRY_CUDA(r, cudaDeviceSynchronize()); /* the program's stream waits for no other */
     }
     return ST_OK;
 }

@@ -29,17 +29,24 @@ static enum status open_endpoint(struct rig *r, struct rig_rank *rank)
     return st < 0 ? rig_fail(r, st, "cuda: rank %" PRIu32 ": %s", rank->index, why) : ST_OK;
 }
 
-static enum status connect(struct rig *r)
+static enum status connect(struct rig *r, uint32_t index, uint32_t peer)
+{
+    struct endpoint *from = r->ranks[index].endpoint, *to = r->ranks[peer].endpoint;
+    struct endpoint_address a;
+    enum status st = endpoint_address(to, index, &a);
+
+    if (st < 0)
+        return rig_fail(r, st, "cuda: rank %" PRIu32 ": %s", peer, endpoint_error(to));
+    st = endpoint_connect(from, peer, &a);
+    return st < 0 ? rig_fail(r, st, "cuda: rank %" PRIu32 ": %s", index, endpoint_error(from)) : st;
+}
+
+static enum status connect_nodes(struct rig *r)
 {
     for (uint32_t i = 0; i < r->rank_count; i++)
-        for (uint32_t peer = 0; peer < r->rank_count; peer++) {
-            struct endpoint_address a;
-
-            if (world_same_node(r->program->world, i, peer))
-                continue;
-            TRY(endpoint_address(r->ranks[peer].endpoint, i, &a));
-            TRY(endpoint_connect(r->ranks[i].endpoint, peer, &a));
-        }
+        for (uint32_t peer = 0; peer < r->rank_count; peer++)
+            if (!world_same_node(r->program->world, i, peer))
+                TRY(connect(r, i, peer));
     return ST_OK;
 }
 
@@ -78,7 +85,7 @@ enum status rig_start_proxies(struct rig *r)
         return ST_OK;
     for (uint32_t i = 0; i < r->rank_count; i++)
         TRY(open_endpoint(r, &r->ranks[i]));
-    TRY(connect(r));
+    TRY(connect_nodes(r));
     for (uint32_t i = 0; i < r->rank_count; i++)
         TRY(start(r, &r->ranks[i]));
     return ST_OK;

@@ -4,13 +4,15 @@
 #include <string.h>
 
 #include "backends/cuda/rig.h"
+#include "core/clock.h"
 
 static enum status launch(struct rig *r, struct device *d)
 {
+    const struct gpu_interpreter *by = r->traced ? &gpu_interpreter_traced : &gpu_interpreter;
+
     d->program.epoch = r->epoch;
     TRY_CUDA(r, cudaSetDevice(d->index));
-    TRY_CUDA(r, gpu_interpreter_launch(&d->program, lowered_attends(&r->lowered), d->worker_count,
-                                       d->stream));
+    TRY_CUDA(r, by->launch(&d->program, lowered_attends(&r->lowered), d->worker_count, d->stream));
     return ST_OK;
 }
 
@@ -75,6 +77,21 @@ static enum status slowest_device(struct rig *r, uint64_t *ps_out)
     return ST_OK;
 }
 
+/* Gates are open afterwards, whatever happened: nobody could free the memory of a device that stands
+ * at one. */
+static enum status start_epochs(struct rig *r, uint64_t epochs, uint64_t *begin_ns_out)
+{
+    enum status st = enqueue_gates(r);
+
+    *begin_ns_out = clock_now_ns();
+    if (st == ST_OK)
+        st = enqueue_epochs(r, epochs);
+    open_gates(r);
+    if (st < 0)
+        rig_stop(r);
+    return st;
+}
+
 /* Epochs back to back; the time of all of them, of the host with its launches or of the devices
  * alone. */
 static enum status run_epochs(struct rig *r, uint64_t epochs, uint64_t *ps_out)
@@ -82,12 +99,11 @@ static enum status run_epochs(struct rig *r, uint64_t epochs, uint64_t *ps_out)
     uint64_t begin_ns;
 
     TRY(synchronize(r));
-    TRY(enqueue_gates(r));
-    begin_ns = rig_now_ns();
-    TRY(enqueue_epochs(r, epochs));
-    open_gates(r);
+    if (r->traced)
+        TRY(rig_prepare_trace(r));
+    TRY(start_epochs(r, epochs, &begin_ns));
     TRY(rig_wait(r));
-    *ps_out = (rig_now_ns() - begin_ns) * 1000;
+    *ps_out = (clock_now_ns() - begin_ns) * 1000;
     TRY(rig_check_routes(r));
     return r->job->timing.launch ? ST_OK : slowest_device(r, ps_out);
 }
@@ -144,19 +160,43 @@ static enum status run_pipelined(struct rig *r, struct run_result *result)
     return ST_OK;
 }
 
+/* Traced is what is not timed: the first epoch, which would show a hang, if others warm up behind
+ * it; */
+static enum status warm_up(struct rig *r)
+{
+    uint64_t ps, count = max_u64(r->job->timing.warmup, !r->job->data);
+
+    for (uint64_t i = 0; i < count; i++) {
+        r->traced = r->job->trace && i == 0 && count > 1;
+        TRY(run_checked(r, &ps));
+    }
+    r->traced = false;
+    return ST_OK;
+}
+
+/* and one more, whose trace is told. */
+static enum status run_traced(struct rig *r)
+{
+    uint64_t ps;
+
+    r->traced = true;
+    return r->job->data ? run_checked(r, &ps) : run_epochs(r, 1, &ps);
+}
+
 /* The warm-up is checked.  If the job wants data, so is every other epoch, and none overlaps
  * another. */
 static enum status run_all(struct rig *r, struct run_result *result)
 {
     const struct job *job = r->job;
-    uint64_t ps, warmup = max_u64(job->timing.warmup, !job->data);
 
-    for (uint64_t i = 0; i < warmup; i++)
-        TRY(run_checked(r, &ps));
-    if (job->data)
-        return run_isolated(r, result);
-    TRY(write_noise(r));
-    return job->timing.mode == TIMING_ISOLATED ? run_isolated(r, result) : run_pipelined(r, result);
+    TRY(warm_up(r));
+    if (!job->data)
+        TRY(write_noise(r));
+    if (job->data || job->timing.mode == TIMING_ISOLATED)
+        TRY(run_isolated(r, result));
+    else
+        TRY(run_pipelined(r, result));
+    return job->trace ? run_traced(r) : ST_OK;
 }
 
 static void fill(const struct rig *r, struct run_result *result)
@@ -178,10 +218,15 @@ static void fill(const struct rig *r, struct run_result *result)
 enum status rig_run(struct rig *r, struct run_result *result)
 {
     enum status st = run_all(r, result);
+    cudaError_t traced;
 
     rig_stop_proxies(r, st < 0, &result->proxy);
     fill(r, result);
-    if (st < 0 || r->check.wrong == 0)
+    traced = rig_tell_trace(r); /* of a run that failed, too, if the devices still answer */
+    if (st < 0)
+        return st;
+    TRY_CUDA(r, traced);
+    if (r->check.wrong == 0)
         return st;
     return rig_fail(r, ST_WRONG, "%s\n%" PRIu64 " of %" PRIu64 " elements are wrong",
                     r->check.first, r->check.wrong, r->check.checked);

@@ -3,23 +3,15 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "backends/cuda/rig.h"
 #include "backends/ops/hang_report.h"
+#include "core/clock.h"
 
 #define SPIN_NS 20000000 /* a run that is over sooner is noticed at once */
 #define SLEEP_US 200
 #define LOOK_NS 200000000 /* between two looks at the flags */
-
-uint64_t rig_now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static enum status all_done(struct rig *r, bool *done_out)
 {
@@ -69,21 +61,28 @@ static enum status progress(struct rig *r, uint64_t *sum_out)
     return st;
 }
 
-static enum status stop(struct rig *r)
+/* One that no longer answers does not keep the others, which may be waiting for it. */
+cudaError_t rig_stop(struct rig *r)
 {
     static const uint32_t one = 1;
+    cudaError_t error = cudaSuccess, here;
 
-    for (uint32_t i = 0; i < r->device_count; i++)
-        TRY_CUDA(r, cudaMemcpyAsync(r->devices[i].abort, &one, sizeof one, cudaMemcpyHostToDevice,
-                                    r->devices[i].side));
-    for (uint32_t i = 0; i < r->device_count; i++)
-        TRY_CUDA(r, cudaStreamSynchronize(r->devices[i].stream));
-    return ST_OK;
+    r->stopped_ns = clock_now_ns();
+    for (uint32_t i = 0; i < r->device_count; i++) {
+        here = cudaMemcpyAsync(r->devices[i].abort, &one, sizeof one, cudaMemcpyHostToDevice,
+                               r->devices[i].side);
+        error = error == cudaSuccess ? here : error;
+    }
+    for (uint32_t i = 0; i < r->device_count; i++) {
+        here = cudaStreamSynchronize(r->devices[i].stream);
+        error = error == cudaSuccess ? here : error;
+    }
+    return error;
 }
 
-enum status rig_wait(struct rig *r)
+static enum status watch(struct rig *r)
 {
-    uint64_t start_ns = rig_now_ns(), look_ns = start_ns, moved_ns = start_ns, sum,
+    uint64_t start_ns = clock_now_ns(), look_ns = start_ns, moved_ns = start_ns, sum,
              last = UINT64_MAX;
     bool done;
 
@@ -91,29 +90,32 @@ enum status rig_wait(struct rig *r)
         TRY(all_done(r, &done));
         if (done)
             return ST_OK;
-        if (r->job->interrupted && *r->job->interrupted) {
-            TRY(stop(r));
+        if (r->job->interrupted && *r->job->interrupted)
             return rig_fail(r, ST_INTERRUPTED, "cuda: interrupted in epoch %" PRIu64, r->epoch);
-        }
-        if (rig_now_ns() - start_ns < SPIN_NS)
+        if (clock_now_ns() - start_ns < SPIN_NS)
             continue;
         usleep(SLEEP_US);
-        if (rig_now_ns() - look_ns < LOOK_NS)
+        if (clock_now_ns() - look_ns < LOOK_NS)
             continue;
-        look_ns = rig_now_ns();
+        look_ns = clock_now_ns();
         TRY(progress(r, &sum));
         if (sum != last)
             moved_ns = look_ns;
         last = sum;
-        if (rig_check_proxies(r) < 0) {
-            TRY(stop(r));
-            return rig_check_proxies(r);
-        }
-        if (look_ns - moved_ns > r->options->timeout_ps / 1000) {
-            TRY(stop(r));
+        TRY(rig_check_proxies(r));
+        if (look_ns - moved_ns > r->options->timeout_ps / 1000)
             return ST_HANG;
-        }
     }
+}
+
+enum status rig_wait(struct rig *r)
+{
+    enum status st = watch(r);
+    cudaError_t error = st < 0 ? rig_stop(r) : cudaSuccess;
+
+    if (st == ST_HANG)
+        TRY_CUDA(r, error); /* what they waited for cannot be read back */
+    return st;
 }
 
 /* ---- the report ---- */

@@ -3,18 +3,37 @@
 #ifndef BACKENDS_CUDA_SELECT_CUH
 #define BACKENDS_CUDA_SELECT_CUH
 
+#include "backends/cuda/flags.cuh"
 #include "backends/cuda/indexed.cuh"
+
+/* Rows of one tile wait for one flag: a lane tells for all of them. */
+PTX gpu_record *record_lanes_wait(const site &s, const gpu_task &t, const flag_wait &f,
+                                  uint32_t flag, uint32_t lane)
+{
+    if constexpr (GPU_TRACES) {
+        bool waits = f.value < f.wanted;
+        uint32_t same = __match_any_sync(ALL_LANES, waits ? flag : GPU_NO_FLAG);
+
+        if (waits && lane == __ffs(same) - 1)
+            return record_wait(s, t, flag, f.wanted, false);
+    }
+    return nullptr;
+}
 
 /* A flag a lane; the lanes stay together. */
 PTX void await_flag_lanes(const site &s, const gpu_task &t, flag_wait f, uint32_t flag,
                           uint32_t lane)
 {
+    gpu_record *wait = record_lanes_wait(s, t, f, flag, lane);
     uint64_t since_ns = 0;
 
     for (uint32_t polls = 1; !__all_sync(ALL_LANES, f.value >= f.wanted); polls++) {
         __nanosleep(POLL_NANOSECONDS);
-        if (f.value < f.wanted)
+        if (f.value < f.wanted) {
             f.value = load_acquire(f.address, f.system);
+            if (f.value >= f.wanted)
+                record_end(wait);
+        }
         if (polls % POLLS_PER_LOOK != 0)
             continue;
         if (since_ns == 0)

@@ -1,7 +1,7 @@
-/* What the roles of a CTA share: the layout of shared memory, the ring of fetched tasks, waiting.
+/* What the roles of a CTA share: the layout of shared memory, the ring of fetched tasks, waiting for
+ * each other.
  *
- * Every wait looks at the abort word now and then; a thread that sees it set ends.  Whoever waits
- * for a flag first notes what it waited for. */
+ * Every wait looks at the abort word now and then; a thread that sees it set ends. */
 #ifndef BACKENDS_CUDA_SITE_CUH
 #define BACKENDS_CUDA_SITE_CUH
 
@@ -26,6 +26,8 @@
 #define FEEDS_AT (VALUE_COUNTS_AT + PANELS * 4)
 #define RUNS_AT (FEEDS_AT + GPU_PREFETCH_MAX * FEED_BYTES)
 #define ENDED_AT (RUNS_AT + KEY_RUNS * 16) /* not 0: a role has seen the abort word and left */
+#define RECORDS_AT (ENDED_AT + 4)  /* these two of traced launches: how many records there are */
+#define RAN_AT (ENDED_AT + 8)      /* the record of the consumers' task */
 #define SHARED_BYTES (ENDED_AT + 16)
 
 /* A copy borrows the stages, in slots. */
@@ -274,69 +276,6 @@ PTX key_run &run_at(const site &s, const run_ring &r)
 PTX uint32_t run_phase(const run_ring &r)
 {
     return r.number / KEY_RUNS & 1;
-}
-
-/* ---- flags ---- */
-
-struct flag_wait {
-    uint64_t address, wanted;
-    uint64_t value; /* at a first look */
-    bool system;
-};
-
-/* The first look is at the flag itself, beside what says how to wait for it: most flags are met by
- * then. */
-PTX flag_wait flag_wait_of(const site &s, const gpu_wait &w, uint32_t i)
-{
-    const gpu_flag *f = (const gpu_flag *)s.worker->flags + w.flag + i;
-    uint64_t epoch = s.program->epoch, total = f->total, address = f->address, system = f->system;
-    uint64_t value = load_acquire((uint64_t)&f->counter, true), wanted = 0;
-
-    if (epoch > w.lag)
-        wanted = (epoch - w.lag - 1) * total + (w.value ? w.value : total);
-    return {address, wanted, value, system != 0};
-}
-
-/* What a role waits for, and since when. */
-struct stuck_wait {
-    gpu_role role;
-    uint32_t step; /* GPU_NO_STEP: none */
-    uint32_t flag;
-    uint64_t value, wanted;
-    uint64_t since_ns;
-};
-
-PTX void note_stuck(const site &s, const gpu_task &t, const stuck_wait &w)
-{
-    s.program->stuck[blockIdx.x * GPU_ROLE_COUNT + w.role] = {
-        1,      t.queue, t.index,  w.role == GPU_STORE,    w.step,
-        w.flag, w.value, w.wanted, w.since_ns - s.begun_ns};
-}
-
-#define POLL_NANOSECONDS 20
-#define POLLS_PER_LOOK 256 /* at the abort word */
-
-/* For one thread. */
-PTX void await_flags(const site &s, const gpu_wait &w, gpu_role role, const gpu_task &t,
-                     uint32_t step)
-{
-    for (uint32_t i = 0; i < w.count; i++) {
-        flag_wait f = flag_wait_of(s, w, i);
-        uint64_t since_ns = 0;
-
-        for (uint32_t polls = 1; f.value < f.wanted; polls++) {
-            __nanosleep(POLL_NANOSECONDS);
-            f.value = load_acquire(f.address, f.system);
-            if (polls % POLLS_PER_LOOK != 0)
-                continue;
-            if (since_ns == 0)
-                since_ns = clock_ns();
-            if (aborted(s)) {
-                note_stuck(s, t, {role, step, w.flag + i, f.value, f.wanted, since_ns});
-                leave(s);
-            }
-        }
-    }
 }
 
 /* ---- links, views, signals ---- */

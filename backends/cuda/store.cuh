@@ -3,7 +3,7 @@
 #ifndef BACKENDS_CUDA_STORE_CUH
 #define BACKENDS_CUDA_STORE_CUH
 
-#include "backends/cuda/site.cuh"
+#include "backends/cuda/flags.cuh"
 
 struct storer {
     uint32_t group;   /* 0 or 1: the consuming warpgroup it serves */
@@ -86,6 +86,7 @@ PTX void signal_stored(const site &s, storer &st, const gpu_task &t, uint32_t sl
     await_barrier(s, barrier, st.stored >> slot & 1);
     st.stored ^= 1u << slot;
     signal_all(s, t);
+    record_stored(s, t);
 }
 
 PTX void store_tile(const site &s, storer &st, const gpu_task &t, uint32_t slot)
@@ -125,6 +126,9 @@ PTX void store_attention(const site &s, storer &st, const gpu_task &t, uint32_t 
 PTX void await_slot(const site &s, storer &st, const gpu_fifo &f, uint64_t ticket,
                     const gpu_task &t)
 {
+    gpu_record *wait =
+        st.emptied + f.capacity <= ticket ? record_wait(s, t, GPU_NO_FLAG, 0, true) : nullptr;
+
     for (uint32_t polls = 1; st.emptied + f.capacity <= ticket; polls++) {
         st.emptied = load_acquire(f.tail, true);
         if (polls % POLLS_PER_LOOK == 0 && aborted(s)) {
@@ -132,6 +136,7 @@ PTX void await_slot(const site &s, storer &st, const gpu_fifo &f, uint64_t ticke
             leave(s);
         }
     }
+    record_end(wait);
 }
 
 PTX void push_put(const site &s, storer &st, const gpu_task &t)
@@ -147,11 +152,29 @@ PTX void push_put(const site &s, storer &st, const gpu_task &t)
 
 /* ---- the role ---- */
 
+PTX void run_signal(const site &s, const gpu_task &t)
+{
+    gpu_record *ran = record_begin(s, t, GPU_RAN);
+
+    signal_all(s, t);
+    record_end(ran);
+}
+
+PTX void run_put(const site &s, storer &st, const gpu_task &t)
+{
+    gpu_record *ran = record_begin(s, t, GPU_RAN);
+
+    push_put(s, st, t);
+    record_end(ran);
+}
+
 PTX void run_storer(const site &s, uint32_t group)
 {
     storer st = {group, 0, 0, 0};
     ring r = {0, 0};
 
+    if (group == 1)
+        record_clock_begin(s);
     for (;;) {
         await_barrier(s, barrier_at(s, BARRIER_TASK_FULL + r.slot), r.phase);
         const gpu_task &t = ring_task(s, r);
@@ -165,12 +188,14 @@ PTX void run_storer(const site &s, uint32_t group)
         else if (uses_tiles(t))
             lend_staging(s, st);
         else if (t.kind == GPU_SIGNAL && group == 0)
-            signal_all(s, t);
+            run_signal(s, t);
         else if (t.kind == GPU_PUT && group == 0)
-            push_put(s, st, t);
+            run_put(s, st, t);
         ring_free(s, r);
     }
     bulk_wait_all();
+    if (group == 1)
+        record_clock_end(s);
 }
 
 #endif

@@ -9,6 +9,8 @@
  * Route    what an OP_ROUTE needs to know
  * Worker   one CTA: which queues it drains
  *
+ * And back: what a traced launch has to tell, in records.
+ *
  * Plain data for C and CUDA; addresses are unified virtual ones, so they may lie on a peer or in
  * pinned host memory. */
 #ifndef BACKENDS_CUDA_WORDS_H
@@ -88,7 +90,7 @@ struct gpu_wait {
 struct gpu_signal {
     uint64_t address;
     uint32_t add;
-    uint32_t system; /* the reader is on another device */
+    uint32_t system; /* some of the flag's signals come from another device */
 };
 
 /* An attention's addends are the queries and, where something is handed on, log-sum-exps and the
@@ -210,6 +212,42 @@ struct gpu_stuck {
 #define GPU_NO_STEP UINT32_MAX
 #define GPU_NO_FLAG UINT32_MAX /* it waited for room in the FIFO */
 
+/* ---- what a traced launch leaves ---- */
+
+/* The device's timer, which ticks every so many ns, and the clock of the SM, which says where in its tick a moment
+ * lies: device_log.h. */
+struct gpu_stamp {
+    uint64_t ns, cycles;
+};
+
+/* Of a worker's launch, zeroed before it. */
+struct gpu_log {
+    struct gpu_stamp begin, end; /* at ticks of the timer; 0: never came there */
+    uint64_t begun_ns;
+    uint64_t tick_ns; /* one that was seen; 0: none */
+    uint64_t lost;    /* records that there was no room for */
+};
+
+enum gpu_event {
+    GPU_NO_EVENT, /* no more records */
+    GPU_RAN,      /* the role that a task is for was at it */
+    GPU_STORED,   /* its results have arrived, its signals are out; begin == end */
+    GPU_WAITED,   /* for a flag that was not there at the first look */
+};
+
+/* Of a worker; in no order. */
+struct gpu_record {
+    struct gpu_stamp begin, end; /* end 0: the launch was aborted before */
+    uint64_t wanted; /* these three of a wait: the counter's value */
+    uint32_t flag;   /* GPU_NO_FLAG: room in the FIFO */
+    uint32_t inside; /* not at entry */
+    uint32_t queue, index; /* the task's */
+    uint32_t event;        /* enum gpu_event */
+    uint32_t reserved;
+};
+
+_Static_assert(sizeof(struct gpu_record) == 64, "written in units of 16 bytes");
+
 struct gpu_program {
     const struct gpu_task *tasks;
     const union gpu_link *links;
@@ -222,6 +260,10 @@ struct gpu_program {
     const uint32_t *abort;   /* not 0: everybody ends */
     uint64_t epoch;
     uint32_t prefetch; /* tasks fetched ahead, 1..GPU_PREFETCH_MAX */
+    /* These three of traced launches. */
+    uint32_t records_max;        /* of a worker */
+    struct gpu_log *logs;        /* [worker] */
+    struct gpu_record *records;  /* [worker][records_max] */
 };
 
 #endif

@@ -44,7 +44,7 @@ void tracing_open(struct sim *s)
         return;
     for (uint32_t i = 0; i < s->program->crew_count; i++)
         workers[i] = s->program->crews[i].workers;
-    trace_begin(s->job->trace, s->epochs, workers);
+    trace_begin(s->job->trace, 1, s->epochs, workers);
     fabric_watch(s->fabric, link_used, s);
 }
 

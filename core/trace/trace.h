@@ -62,7 +62,8 @@ struct trace_use {
 struct trace;
 
 struct trace_ops {
-    uint64_t (*begin)(struct trace *t, uint64_t epochs, const uint32_t crew_workers[PROGRAM_CREWS_MAX]);
+    uint64_t (*begin)(struct trace *t, uint64_t first, uint64_t epochs,
+                      const uint32_t crew_workers[PROGRAM_CREWS_MAX]);
     void (*task)(struct trace *t, const struct trace_task *x);
     void (*wait)(struct trace *t, const struct trace_wait *x);
     void (*flight)(struct trace *t, const struct trace_flight *x);
@@ -75,12 +76,12 @@ struct trace {
     const struct trace_ops *ops;
 };
 
-/* `crew_workers`: how many workers each crew of a rank has in this run.  Epochs count from 1.  Returns the first
- * one that there is room for: what happens before need not be told. */
-static inline uint64_t trace_begin(struct trace *t, uint64_t epochs,
+/* `crew_workers`: how many workers each crew of a rank has in this run.  Epochs count from 1; those from `first` to
+ * `epochs` are told.  Returns the first one of them that there is room for: what happens before need not be. */
+static inline uint64_t trace_begin(struct trace *t, uint64_t first, uint64_t epochs,
                                    const uint32_t crew_workers[PROGRAM_CREWS_MAX])
 {
-    return t->ops->begin(t, epochs, crew_workers);
+    return t->ops->begin(t, first, epochs, crew_workers);
 }
 
 static inline void trace_task_add(struct trace *t, const struct trace_task *x)

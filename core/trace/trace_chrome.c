@@ -64,7 +64,7 @@ static void plan(struct chrome *c, uint64_t limit)
         c->rank_stride *= 2;
     room = limit > tail_bytes(c) ? limit - tail_bytes(c) : 0;
     each = max_u64(estimated_bytes(c) - tail_bytes(c), 1);
-    c->first_epoch = c->epochs - min_u64(max_u64(room / each, 1), c->epochs) + 1;
+    c->first_epoch = c->epochs - min_u64(max_u64(room / each, 1), c->epochs - c->told_from + 1) + 1;
     c->limit_bytes = room;
 }
 
@@ -141,13 +141,15 @@ uint32_t chrome_series(const struct chrome *c, uint32_t rank)
     return rank / c->rank_stride * series_per_rank(c);
 }
 
-static uint64_t begin(struct trace *t, uint64_t epochs, const uint32_t crew_workers[PROGRAM_CREWS_MAX])
+static uint64_t begin(struct trace *t, uint64_t first, uint64_t epochs,
+                      const uint32_t crew_workers[PROGRAM_CREWS_MAX])
 {
     struct chrome *c = (struct chrome *)t;
     uint64_t limit = c->limit_bytes;
     uint32_t thread = 1;
 
     c->epochs = epochs;
+    c->told_from = first;
     for (uint32_t i = 0; i < c->program->crew_count; i++)
         c->crew_workers[i] = crew_workers[i];
     plan(c, limit);

@@ -19,7 +19,7 @@ struct chrome {
     uint64_t              limit_bytes; /* of the events that are written as they come */
     bool                  any;         /* an event has been written */
 
-    uint64_t epochs, first_epoch;
+    uint64_t epochs, told_from, first_epoch; /* run; told; kept from then on */
     uint32_t rank_stride;
     bool     folded;
     uint32_t crew_workers[PROGRAM_CREWS_MAX], crew_first[PROGRAM_CREWS_MAX];

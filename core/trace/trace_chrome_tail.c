@@ -99,7 +99,7 @@ void chrome_describe(struct chrome *c)
     uint32_t ranks = world_ranks(c->program->world);
     size_t used = 0;
 
-    if (c->first_epoch > 1)
+    if (c->first_epoch > c->told_from)
         say(c->note, sizeof c->note, &used, "the last %" PRIu64 " of %" PRIu64 " epochs; ",
             c->epochs - c->first_epoch + 1, c->epochs);
     if (c->folded)

@@ -16,10 +16,12 @@ static struct goal_node *node_at(struct goal *g, uint32_t rank, const struct tra
 
 /* ---- the sink ---- */
 
-static uint64_t begin(struct trace *t, uint64_t epochs, const uint32_t crew_workers[PROGRAM_CREWS_MAX])
+static uint64_t begin(struct trace *t, uint64_t first, uint64_t epochs,
+                      const uint32_t crew_workers[PROGRAM_CREWS_MAX])
 {
     struct goal *g = (struct goal *)t;
 
+    (void)first;
     g->epochs = epochs;
     for (uint32_t i = 0; i < g->program->crew_count; i++) {
         g->crew_first[i] = g->cpus;

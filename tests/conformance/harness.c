@@ -85,6 +85,7 @@ enum status harness_run(const struct trial *t, struct run_result *r)
         .seed = t->seed ? t->seed : 7,
         .data = true,
         .memory_limit_bytes = 4ull << 30,
+        .trace = t->trace,
     };
     enum status st;
 

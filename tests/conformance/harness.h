@@ -14,6 +14,7 @@ struct trial {
     struct timing         timing;
     uint64_t              seed; /* 0: one of the harness */
     const char           *options; /* "key=value key=value"; unknown keys are passed over */
+    struct trace         *trace;   /* NULL: none */
 };
 
 /* False, once aloud, where the backend lacks something here or has a suite of its own that keeps one process

@@ -1,7 +1,7 @@
 /* Times of the cuda backend on one GPU, against cuBLAS and the unfused forms.  A line of JSON a
  * contestant on stdout, all samples in it; a summary on stderr.  bench_contest.h says how times are taken.
  *
- *   bench_cuda [gemm] [fused] [put] [groups] [moe]     default: all */
+ *   bench_cuda [gemm] [fused] [put] [groups] [moe] [trace]     default: all */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +143,48 @@ static void bench_put(struct contest *c)
             local, bare, data, slow, fast);
 }
 
+/* ---- what the records of a traced launch cost ---- */
+
+static void leave_records(struct contestant *x)
+{
+    static struct trace nobody; /* is told nothing here */
+
+    x->job.trace = &nobody;
+    must(rig_create_trace(&x->rig) == ST_OK && rig_prepare_trace(&x->rig) == ST_OK, x->name, x->rig.why);
+    x->rig.traced = true;
+}
+
+static void trace_gemm(struct contest *c, struct problem problem)
+{
+    snprintf(c->shape, sizeof c->shape, "%llux%llux%llu with flags", (unsigned long long)problem.m,
+             (unsigned long long)problem.n, (unsigned long long)problem.k);
+    c->flop = 2.0 * problem.m * problem.n * problem.k;
+    enter_gemm(c, "untraced", 1, problem, 16, true, "");
+    leave_records(enter_gemm(c, "traced", 1, problem, 16, true, ""));
+    contest_hold(c);
+}
+
+static void trace_fused(struct contest *c, const struct kernel *k, const char *params, struct problem problem)
+{
+    const struct world world = {1, 4};
+
+    snprintf(c->shape, sizeof c->shape, "%s 1x4 %llux%llux%llu", k->name, (unsigned long long)problem.m,
+             (unsigned long long)problem.n, (unsigned long long)problem.k);
+    c->flop = 8.0 * problem.m * problem.n * problem.k;
+    contest_enter_kernel(c, "untraced", k, params, FORM_FUSED, world, problem);
+    leave_records(contest_enter_kernel(c, "traced", k, params, FORM_FUSED, world, problem));
+    contest_hold(c);
+}
+
+static void bench_trace(struct contest *c)
+{
+    c->bench = "trace";
+    trace_gemm(c, (struct problem){.m = 4096, .n = 4096, .k = 4096});
+    trace_gemm(c, (struct problem){.m = 8192, .n = 8192, .k = 1024});
+    trace_fused(c, &ag_gemm_kernel, "comm_sms=16 group=8", (struct problem){.m = 8192, .n = 4096, .k = 8192});
+    trace_fused(c, &gemm_rs_kernel, "group=8", (struct problem){.m = 8192, .n = 8192, .k = 4096});
+}
+
 static bool wanted(int argc, char **argv, const char *name)
 {
     for (int i = 1; i < argc; i++)
@@ -175,6 +217,8 @@ int main(int argc, char **argv)
         bench_groups_all(&c, &blas);
     if (wanted(argc, argv, "moe"))
         bench_moe_all(&c);
+    if (wanted(argc, argv, "trace"))
+        bench_trace(&c);
     cublas_close(&blas);
     return 0;
 }

@@ -14,6 +14,7 @@
 #include "core/check.h"
 #include "cuda_attention.h"
 #include "cuda_moe.h"
+#include "cuda_trace.h"
 #include "harness.h"
 #include "kernels/kernels.h"
 #include "kernels/reference.h"
@@ -332,6 +333,7 @@ int main(void)
     suite_add_tcase(suite, exact);
     suite_add_tcase(suite, cuda_attention_tests());
     suite_add_tcase(suite, cuda_moe_tests());
+    suite_add_tcase(suite, cuda_trace_tests());
     suite_add_tcase(suite, failing);
     srunner_set_fork_status(runner, CK_NOFORK);
     srunner_run_all(runner, CK_NORMAL);

@@ -8,6 +8,7 @@
 #include "backends/cuda/lower.h"
 #include "harness.h"
 #include "kernels/kernels.h"
+#include "script.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
@@ -75,6 +76,45 @@ static void check_task(const struct lowered *l, const struct gpu_task *t)
         ck_assert_uint_le(t->segments + t->segment_count, l->segments.count);
 }
 
+static int compare_signals(const void *a, const void *b)
+{
+    const struct gpu_signal *x = a, *y = b;
+
+    return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static bool is_far(const struct placement *ranks, uint32_t rank, uint64_t address)
+{
+    return ranks[address / WINDOW_BYTES - RANKS_MAX - 1].device != ranks[rank].device;
+}
+
+/* Of the signals to one flag either all say "system" or none; all do if some signaller is far. */
+static void check_scopes(const struct program *p, const struct placement *ranks,
+                         const struct lowered *l)
+{
+    struct gpu_signal *signals = malloc((l->links.count + 1) * sizeof *signals);
+    size_t count = 0, task = 0;
+
+    for (uint32_t rank = 0; rank < world_ranks(p->world); rank++)
+        for (uint32_t q = 0; q < p->queue_count; q++)
+            for (uint64_t i = 0; i < program_queue_length(p, rank, q); i++) {
+                const struct gpu_task *t = (const struct gpu_task *)l->tasks.items + task++;
+                const union gpu_link *link = (const union gpu_link *)l->links.items + t->links +
+                                             t->entry_waits + t->late_waits + t->targets +
+                                             t->addends;
+
+                for (uint32_t k = 0; k < t->signals; k++) {
+                    signals[count++] = link[k].signal;
+                    ck_assert(link[k].signal.system || !is_far(ranks, rank, link[k].signal.address));
+                }
+            }
+    qsort(signals, count, sizeof *signals, compare_signals);
+    for (size_t i = 1; i < count; i++)
+        if (signals[i].address == signals[i - 1].address)
+            ck_assert_uint_eq(signals[i].system, signals[i - 1].system);
+    free(signals);
+}
+
 static void lower_case(const struct lowering_case *c, struct program *p, struct lowered *l)
 {
     struct placement ranks[RANKS_MAX];
@@ -89,6 +129,7 @@ static void lower_case(const struct lowering_case *c, struct program *p, struct 
     ck_assert_uint_eq(tasks, program_task_count(p));
     for (size_t i = 0; i < l->tasks.count; i++)
         check_task(l, (const struct gpu_task *)l->tasks.items + i);
+    check_scopes(p, ranks, l);
 }
 
 static const struct world worlds[] = {{1, 1}, {1, 4}, {2, 2}, {4, 1}, {2, 4}};
@@ -131,6 +172,34 @@ START_TEST(kernel_lowers)
                 lowered_free(&l);
                 program_fini(&p);
             }
+}
+END_TEST
+
+/* Ranks 0 and 1 are on one device, 2 and 3 on another. */
+START_TEST(signals_to_a_flag_agree_on_their_scope)
+{
+    struct placement ranks[RANKS_MAX];
+    struct program p = {0};
+    struct lowered l;
+    const union gpu_link *links;
+    uint32_t queue;
+
+    script_init(&p, (struct world){1, 4});
+    program_add_flags(&p, "both", 1);
+    program_add_flags(&p, "near", 1);
+    queue = script_queue_and_crew(&p, "main");
+    task_signal(script_task(&p, 0, queue, OP_NOP, 0, 0), 1, 0, 1);
+    task_signal(script_task(&p, 2, queue, OP_NOP, 0, 0), 1, 0, 1);
+    task_signal(script_task(&p, 3, queue, OP_NOP, 0, 0), 2, 1, 1);
+    place_ranks(ranks);
+    ck_assert_int_eq(lower_program(&p, ranks, &l), ST_OK);
+    links = l.links.items;
+    ck_assert_uint_eq(l.links.count, 3);
+    ck_assert(links[0].signal.system); /* as rank 2 needs it */
+    ck_assert(links[1].signal.system);
+    ck_assert(!links[2].signal.system);
+    lowered_free(&l);
+    program_fini(&p);
 }
 END_TEST
 
@@ -222,6 +291,7 @@ int main(void)
     while (kernels[count])
         count++;
     tcase_add_loop_test(tc, kernel_lowers, 0, count);
+    tcase_add_test(tc, signals_to_a_flag_agree_on_their_scope);
     tcase_add_loop_test(tc, tasks_take_the_best_way, 0, COUNT(ways));
     tcase_add_test(tc, large_tiles_are_refused);
     tcase_add_test(tc, other_heads_are_refused);

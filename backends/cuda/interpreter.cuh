@@ -1,0 +1,105 @@
+/* The persistent kernel: one CTA per SM, each a worker that runs tasks until its queues are empty.
+ *
+ *   warp 0       loader     stages of GEMMs, bulk copies          load.cuh, copy.cuh, gather.cuh
+ *   warp 1       fetcher    pops, waits at entry, publishes       fetch.cuh, select.cuh
+ *   warps 2, 3   storers    results out, signals, puts            store.cuh
+ *   warps 4..11  consumers  wgmma, sums                           compute.cuh, plain.cuh, route.cuh
+ *
+ * docs/cuda.md explains the roles and lists, edge by edge, what makes a write visible to its
+ * reader.
+ *
+ * Compiled twice, into kernels that are timed and others that leave records: GPU_TRACES is 0 or 1. */
+#ifndef BACKENDS_CUDA_INTERPRETER_CUH
+#define BACKENDS_CUDA_INTERPRETER_CUH
+
+#include <cuda_runtime_api.h>
+
+#include "backends/cuda/compute.cuh"
+#include "backends/cuda/fetch.cuh"
+#include "backends/cuda/gpu.h"
+#include "backends/cuda/store.cuh"
+
+PTX void init_barriers(const site &s)
+{
+    for (uint32_t i = 0; i < BARRIER_COUNT; i++) {
+        uint32_t arrivals = 1;
+
+        if (i >= BARRIER_STAGE_EMPTY && i < BARRIER_STAGE_EMPTY + STAGES)
+            arrivals = CONSUMERS / 32;
+        if (i >= BARRIER_TASK_EMPTY && i < BARRIER_TASK_EMPTY + GPU_PREFETCH_MAX)
+            arrivals = TASK_READERS;
+        if (i >= BARRIER_TASK_FULL && i < BARRIER_TASK_FULL + GPU_PREFETCH_MAX)
+            arrivals = TASK_WRITERS;
+        if (i >= BARRIER_KEYS_EMPTY && i < BARRIER_VALUES_FULL)
+            arrivals = CONSUMERS / 32;
+        if (i >= BARRIER_VALUES_EMPTY && i < BARRIER_QUERIES_FULL)
+            arrivals = CONSUMERS / 32;
+        if (i == BARRIER_QUERIES_EMPTY)
+            arrivals = CONSUMERS / 32;
+        if (i == BARRIER_STAGED || i == BARRIER_STAGED + 1)
+            arrivals = CONSUMERS / 2 / 32;
+        barrier_init(barrier_at(s, i), arrivals);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+/* A launch gives each thread 168 registers, at most; the four warps that compute nothing hand some
+ * over: attention needs 224 for the others.  The two kernels differ in what their consumers can do.
+ */
+template <bool ATTENDS>
+static __global__ void __launch_bounds__(GPU_THREADS, 1)
+    interpret(const __grid_constant__ gpu_program program)
+{
+    extern __shared__ __align__(1024) char memory[];
+    site s = {&program, program.workers + blockIdx.x, memory, shared_address(memory), clock_ns()};
+    uint32_t warp = __shfl_sync(ALL_LANES, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
+
+    if (threadIdx.x == 0) {
+        if (s.shared % 1024 != 0)
+            __trap(); /* swizzled tiles would be misread */
+        init_barriers(s);
+        store_shared(s.shared + ENDED_AT, 0);
+        if constexpr (GPU_TRACES)
+            store_shared(s.shared + RECORDS_AT, 0);
+    }
+    __syncthreads();
+    if (warp >= CONSUMER_WARP) {
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(ATTENDS ? 224 : 216));
+        run_consumer<ATTENDS>(s);
+        return;
+    }
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(ATTENDS ? 56 : 72));
+    if (warp == FETCH_WARP)
+        run_fetcher(s, lane);
+    else if (warp == LOAD_WARP && !ATTENDS)
+        run_loader(s, lane);
+    else if (warp == LOAD_WARP && lane == 0)
+        run_attending_loader(s);
+    else if (warp >= STORE_WARP && lane == 0)
+        run_storer(s, warp - STORE_WARP);
+}
+
+template <bool ATTENDS> static cudaError_t prepare_one(void)
+{
+    return cudaFuncSetAttribute(interpret<ATTENDS>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                SHARED_BYTES);
+}
+
+static cudaError_t prepare(void)
+{
+    cudaError_t error = prepare_one<false>();
+
+    return error == cudaSuccess ? prepare_one<true>() : error;
+}
+
+static cudaError_t launch(const struct gpu_program *p, bool attends, uint32_t workers,
+                          cudaStream_t stream)
+{
+    if (attends)
+        interpret<true><<<workers, GPU_THREADS, SHARED_BYTES, stream>>>(*p);
+    else
+        interpret<false><<<workers, GPU_THREADS, SHARED_BYTES, stream>>>(*p);
+    return cudaGetLastError();
+}
+
+#endif
