@@ -11,6 +11,7 @@
 
 struct bench {
     struct setting setting;
+    uint32_t       turn;
     uint32_t       puts, rounds; /* for bandwidth; for latency */
     bool           delivered; /* the plain library, too, waits for the delivery of each write */
     double        *figure; /* MB/s (1e6); us one way */
@@ -22,5 +23,9 @@ local_member_fn bench_put_bandwidth, bench_put_latency;
 /* What one would write by hand with libfabric: a loop of writes, the last one delivered; writes with data there and
  * back.  They complete as `delivered` says, else where the provider finds that enough. */
 local_member_fn bench_plain_bandwidth, bench_plain_latency;
+
+/* ib_write_bw of perftest, with as many writes on their way; waits for what it writes. */
+local_member_fn bench_perftest_bandwidth;
+bool perftest_is_there(void);
 
 #endif
