@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "backends/net/bootstrap_local.h"
@@ -103,9 +104,11 @@ static int put_large(struct bootstrap *b, void *setting)
     uint64_t       n = large_bytes(setting);
     struct member *m = member_open(setting, b, n, 1, 1, WAIT_S);
 
-    if (b->rank == 0)
+    if (b->rank == 0) {
+        madvise(m->window, n, MADV_NOHUGEPAGE); /* only pages with stamps need memory */
         for (uint64_t i = 0; i < n; i += STAMP_EVERY)
             memcpy(m->window + i, &i, sizeof i);
+    }
     member_connect(m);
     if (b->rank == 0)
         member_put_well(m, (struct put){.peer = 1, .value = 1, .bytes = n});
@@ -294,7 +297,7 @@ START_TEST(endpoints_connect_again_after_a_close)
 }
 END_TEST
 
-#define SILENT_S 4 /* until a silent peer is one that has failed */
+#define SILENT_S (slow_machine() ? 4 : 2) /* until a silent peer is one that has failed */
 
 /* ---- faults: each ends in time and names the peer ---- */
 
@@ -514,25 +517,15 @@ END_TEST
 
 /* ---- which transports ---- */
 
-static int say_availability(struct bootstrap *b, void *setting)
-{
-    const struct transport *t = ((const struct setting *)setting)->transport;
-    char                    why[256] = "";
-
-    (void)b;
-    if (transport_available(t, why, sizeof why) >= 0)
-        return 0;
-    fprintf(stderr, "skipped: transport %s: %s\n", t->name, why);
-    return 1;
-}
-
-/* In a process of its own: a library that has been asked may not survive a fork. */
+/* Asked once, here: to start takes libfabric 0.15 s, and members inherit what has been started. */
 static bool can_run(const struct transport *t)
 {
-    struct setting s = {.transport = t};
-    int            code;
+    char why[256] = "";
 
-    return local_run(LOCAL_PROCESSES, 1, WAIT_S, say_availability, &s, &code) && code == 0;
+    if (transport_available(t, why, sizeof why) >= 0)
+        return true;
+    fprintf(stderr, "skipped: transport %s: %s\n", t->name, why);
+    return false;
 }
 
 static void add_more_settings(const struct transport *t, bool faults)
