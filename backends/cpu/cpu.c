@@ -214,22 +214,23 @@ static enum status refuse_memory(const struct job *job, uint64_t needed, struct 
 static enum status cpu_run(const struct job *job, struct run_result *r)
 {
     uint64_t needed = fleet_memory_bytes(job);
-    struct fleet f;
+    struct fleet *f;
 
     memset(r, 0, sizeof *r);
     snprintf(r->model, sizeof r->model, "threads");
     if (needed == UINT64_MAX || (job->memory_limit_bytes > 0 && needed > job->memory_limit_bytes))
         return refuse_memory(job, needed, r);
-    if (!fleet_create(job, &f)) {
-        refuse_memory(job, needed, r);
-    } else if ((r->status = fleet_net_open(&f)) < 0) {
-        snprintf(r->report, sizeof r->report, "%s", f.failure);
+    f = fleet_create(job);
+    if (!f)
+        return refuse_memory(job, needed, r);
+    if ((r->status = fleet_net_open(f)) < 0) {
+        snprintf(r->report, sizeof r->report, "%s", f->failure);
     } else {
-        run_threads(&f);
-        fleet_log_tell(&f);
-        fill_result(&f, r);
+        run_threads(f);
+        fleet_log_tell(f);
+        fill_result(f, r);
     }
-    fleet_destroy(&f);
+    fleet_destroy(f);
     return r->status;
 }
 

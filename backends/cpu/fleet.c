@@ -144,11 +144,10 @@ static void workers_create(struct fleet *f)
             }
 }
 
-bool fleet_create(const struct job *job, struct fleet *f)
+static bool create(const struct job *job, struct fleet *f)
 {
     uint64_t workers;
 
-    memset(f, 0, sizeof *f);
     pthread_mutex_init(&f->nodes_lock, NULL);
     f->rank_count = fleet_ranks_here(job, &f->first_rank);
     workers = workers_per_rank(job) * f->rank_count;
@@ -175,9 +174,22 @@ bool fleet_create(const struct job *job, struct fleet *f)
     return true;
 }
 
+struct fleet *fleet_create(const struct job *job)
+{
+    struct fleet *f = allocate_aligned(sizeof *f, 64);
+
+    if (f && create(job, f))
+        return f;
+    if (f)
+        fleet_destroy(f);
+    return NULL;
+}
+
 void fleet_destroy(struct fleet *f)
 {
     fleet_net_close(f);
+    if (f->stuck)
+        return;
     pthread_mutex_destroy(&f->nodes_lock);
     for (uint32_t i = 0; f->ranks && i < f->rank_count; i++) {
         free(f->ranks[i].window);
@@ -192,5 +204,5 @@ void fleet_destroy(struct fleet *f)
     free(f->ranks);
     free(f->workers);
     free(f->windows);
-    memset(f, 0, sizeof *f);
+    free(f);
 }

@@ -171,6 +171,7 @@ struct fleet {
     struct proxy     *proxy;
     struct bell       proxy_bell; /* rings for every command */
     struct proxy_counters puts;
+    bool                  stuck; /* a call of the transport did not return, and its thread may still use all this */
 };
 
 /* ---- fleet.c ---- */
@@ -178,9 +179,10 @@ struct fleet {
 /* UINT64_MAX when it does not fit 64 bits. */
 uint64_t fleet_memory_bytes(const struct job *job);
 
-/* Allocates and writes the first inputs.  False: out of memory; destroy takes what there is. */
-bool     fleet_create(const struct job *job, struct fleet *f);
-void     fleet_destroy(struct fleet *f);
+/* Allocates and writes the first inputs.  NULL: out of memory. */
+struct fleet *fleet_create(const struct job *job);
+/* Leaves all memory alone when it had to leave a thread behind: see `stuck`. */
+void fleet_destroy(struct fleet *f);
 
 static inline struct rank *fleet_rank(const struct fleet *f, uint32_t rank)
 {

@@ -190,6 +190,28 @@ static enum status connect_here(struct fleet *f)
     return ST_OK;
 }
 
+/* ---- calls that may not return ---- */
+
+#define END_S 2 /* that ending may take when the run has failed already */
+
+/* Runs fn(f) in a thread, which is left behind when it takes too long: libfabric's shm waits for ever for a lock that a
+ * peer held as it died.  A thread in somebody else's library cannot be ended, but the run has a report to give. */
+static void run_bounded(struct fleet *f, void *(*fn)(void *fleet))
+{
+    uint64_t timeout_s = f->options->timeout_ps / 1000000000000 * TIMEOUT_SCALE;
+    struct timespec until;
+    pthread_t thread;
+
+    if (f->stuck)
+        return;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)(fleet_stopped(f) ? END_S : timeout_s + END_S);
+    if (pthread_create(&thread, NULL, fn, f) != 0)
+        fn(f);
+    else
+        f->stuck = pthread_timedjoin_np(thread, NULL, &until) != 0;
+}
+
 /* ---- open and close ---- */
 
 static bool gives_up(void *fleet)
@@ -251,10 +273,21 @@ enum status fleet_net_open(struct fleet *f)
     return st < 0 ? tell_broken(f, st) : ST_OK;
 }
 
+static void *close_endpoints(void *fleet)
+{
+    struct fleet *f = fleet;
+
+    for (uint32_t i = 0; i < f->rank_count; i++)
+        endpoint_close(f->endpoints[i]);
+    return NULL;
+}
+
 void fleet_net_close(struct fleet *f)
 {
-    for (uint32_t i = 0; f->endpoints && i < f->rank_count; i++)
-        endpoint_close(f->endpoints[i]);
+    if (f->endpoints)
+        run_bounded(f, close_endpoints);
+    if (f->stuck)
+        return;
     free(f->endpoints);
     free(f->transport_options);
     bootstrap_close(&f->nodes);
@@ -300,10 +333,23 @@ enum status fleet_net_start(struct fleet *f)
     return ST_ENVIRONMENT;
 }
 
+static void *stop_proxy(void *fleet)
+{
+    struct fleet *f = fleet;
+
+    proxy_stop(f->proxy, fleet_stopped(f), &f->puts);
+    return NULL;
+}
+
 void fleet_net_stop(struct fleet *f)
 {
+    if (!f->proxy)
+        return;
     bell_ring(&f->proxy_bell);
-    proxy_stop(f->proxy, fleet_stopped(f), &f->puts);
+    run_bounded(f, stop_proxy);
+    if (f->stuck)
+        fleet_fail(f, STOP_NET, ST_HANG, "the transport %s does not return from a call",
+                   f->endpoints[0]->transport->name);
     f->proxy = NULL;
 }
 

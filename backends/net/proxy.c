@@ -167,6 +167,7 @@ static void *proxy_main(void *arg)
     struct proxy *p = arg;
     uint32_t      idle = 0;
 
+    pthread_setname_np(pthread_self(), PROXY_THREAD_NAME);
     proxy_numa_keep_to(p->config.numa_node);
     while (!atomic_load(&p->abandoned)) {
         bool     closed = atomic_load(&p->closed), moved = false;

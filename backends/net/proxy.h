@@ -55,6 +55,8 @@ struct proxy_counters {
 
 struct proxy;
 
+#define PROXY_THREAD_NAME "mkernel-proxy" /* as top -H shows it */
+
 /* NULL: out of memory, or no thread could be started. */
 struct proxy *proxy_start(const struct proxy_config *c);
 

@@ -11,12 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/net/ofi_acks.h"
 #include "backends/net/ofi_arrivals.h"
 #include "backends/net/ofi_fabric.h"
 #include "backends/net/transports.h"
 
 #define RECEIVES  256 /* posted for signals; where they run out libfabric makes senders wait */
 #define READ_MAX  32  /* completions at a time */
+#define QUIET_POLLS 16 /* without a put, then what has been put is asked for */
 #define NAME_MAX_BYTES (ADDRESS_TRANSPORT_BYTES - 16)
 
 static const struct option options[] = {
@@ -35,20 +37,28 @@ struct ofi_put { /* by slot */
     struct put put;
     uint32_t   pieces, issued; /* writes */
     bool       direct;         /* the only write carries the signal */
+    bool       asks;           /* for an acknowledgement */
     bool       signalled;      /* all has been issued */
     uint32_t   flying;         /* operations */
+};
+
+struct ofi_peer {
+    fi_addr_t address;
+    uint64_t  asking_for; /* puts up to this number, by a write of its own that is under way; 0: there is none */
 };
 
 struct ofi {
     struct ofi_fabric   fabric;
     struct ofi_arrivals arrivals;
+    struct ofi_acks     acks;
     struct ofi_put     *puts;
     struct ofi_signal  *messages; /* RECEIVES to receive into, then one a slot to send */
-    fi_addr_t          *peers;
+    struct ofi_peer    *peers;
     net_slot           *waiting; /* a ring: what has not been issued entirely */
     uint64_t            waiting_first, waiting_end;
     uint64_t            message_max_bytes;
     uint32_t            data_bytes;
+    uint32_t            quiet; /* polls since the last put */
 };
 
 struct ofi_address {
@@ -97,7 +107,17 @@ static bool allocate(struct endpoint *e)
     o->peers = calloc(e->config.peers, sizeof *o->peers);
     o->waiting = calloc(e->config.depth, sizeof *o->waiting);
     return o->puts && o->messages && o->peers && o->waiting &&
-           ofi_arrivals_open(&o->arrivals, e->config.peers);
+           ofi_arrivals_open(&o->arrivals, e->config.peers) &&
+           ofi_acks_open(&o->acks, e->config.peers, e->config.depth);
+}
+
+/* Whether what is sent to a peer arrives as it was sent, writes and messages. */
+static bool keeps_order(const struct fi_info *info)
+{
+    const uint64_t all = FI_ORDER_WAW | FI_ORDER_WAS | FI_ORDER_SAW | FI_ORDER_SAS;
+
+    return (info->tx_attr->msg_order & all) == all &&
+           info->ep_attr->max_order_waw_size >= info->ep_attr->max_msg_size;
 }
 
 static enum status ofi_open(struct endpoint *e)
@@ -118,6 +138,8 @@ static enum status ofi_open(struct endpoint *e)
     o->message_max_bytes = o->fabric.info->ep_attr->max_msg_size;
     if (wish->message_max_bytes < o->message_max_bytes)
         o->message_max_bytes = wish->message_max_bytes;
+    if (keeps_order(o->fabric.info) && depth > 1)
+        o->acks.every = depth / 2;
     for (uint32_t i = 0; i < RECEIVES; i++)
         TRY(post_receive(e, &o->messages[i]));
     return ST_OK;
@@ -129,6 +151,7 @@ static void ofi_close(struct endpoint *e)
 
     ofi_fabric_close(&o->fabric);
     ofi_arrivals_close(&o->arrivals);
+    ofi_acks_close(&o->acks);
     free(o->puts);
     free(o->messages);
     free(o->peers);
@@ -163,7 +186,7 @@ static enum status ofi_connect(struct endpoint *e, uint32_t peer,
                              a.data_bytes, o->data_bytes);
     if (!ofi_arrivals_add_peer(&o->arrivals, peer, a.depth))
         return endpoint_fail(e, ST_MEMORY, NO_PEER, "no memory for %u puts of a peer", a.depth);
-    if (fi_av_insert(o->fabric.av, a.name, 1, &o->peers[peer], 0, NULL) != 1)
+    if (fi_av_insert(o->fabric.av, a.name, 1, &o->peers[peer].address, 0, NULL) != 1)
         return endpoint_fail(e, ST_IO, peer, "its address is not one for provider %s",
                              o->fabric.info->fabric_attr->prov_name);
     return ST_OK;
@@ -176,6 +199,11 @@ static enum status ofi_connect(struct endpoint *e, uint32_t peer,
 static uint64_t data_of(const struct ofi_put *p, uint32_t tag)
 {
     return p->direct ? (uint64_t)p->put.flag << 32 | p->put.value : (uint64_t)NOT_DIRECT << 32 | tag;
+}
+
+static uint64_t flags_of(const struct ofi_put *p)
+{
+    return FI_COMPLETION | (p->asks ? FI_DELIVERY_COMPLETE : 0);
 }
 
 static ssize_t issue_piece(struct endpoint *e, struct ofi_put *p, net_slot slot)
@@ -191,13 +219,13 @@ static ssize_t issue_piece(struct endpoint *e, struct ofi_put *p, net_slot slot)
     struct fi_msg_rma  m = {.msg_iov = &from,
                             .desc = &desc,
                             .iov_count = 1,
-                            .addr = o->peers[p->put.peer],
+                            .addr = o->peers[p->put.peer].address,
                             .rma_iov = &to,
                             .rma_iov_count = 1,
                             .context = p,
                             .data = o->data_bytes == 8 ? data : (uint32_t)data};
 
-    return fi_writemsg(o->fabric.ep, &m, FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE | FI_COMPLETION);
+    return fi_writemsg(o->fabric.ep, &m, FI_REMOTE_CQ_DATA | flags_of(p));
 }
 
 static ssize_t issue_signal(struct endpoint *e, struct ofi_put *p, net_slot slot)
@@ -209,14 +237,14 @@ static ssize_t issue_signal(struct endpoint *e, struct ofi_put *p, net_slot slot
     struct fi_msg      m = {.msg_iov = &from,
                             .desc = &desc,
                             .iov_count = 1,
-                            .addr = o->peers[p->put.peer],
+                            .addr = o->peers[p->put.peer].address,
                             .context = p};
 
     *s = (struct ofi_signal){.tag = ofi_tag(e->config.index, slot),
                              .pieces = p->pieces,
                              .flag = p->put.flag,
                              .value = p->put.value};
-    return fi_sendmsg(o->fabric.ep, &m, FI_DELIVERY_COMPLETE | FI_COMPLETION);
+    return fi_sendmsg(o->fabric.ep, &m, flags_of(p));
 }
 
 /* As much of a put as the provider takes now. */
@@ -271,20 +299,86 @@ static enum status ofi_put(struct endpoint *e, const struct put *puts, const net
         *p = (struct ofi_put){.put = puts[i]};
         p->direct = o->data_bytes == 8 && p->put.bytes > 0 && p->put.bytes <= max &&
                     p->put.flag < NOT_DIRECT && p->put.value <= UINT32_MAX;
+        p->asks = ofi_acks_start(&o->acks, p->put.peer, slots[i]);
         p->pieces = p->direct ? 1 : (uint32_t)((p->put.bytes + max - 1) / max);
         o->waiting[o->waiting_end++ % e->config.depth] = slots[i];
     }
     *started = count;
+    o->quiet = 0;
     return issue_waiting(e);
+}
+
+/* A write of nothing behind the puts to a peer. */
+static enum status ask(struct endpoint *e, uint32_t peer, uint64_t number)
+{
+    struct ofi                    *o = e->state;
+    const struct endpoint_address *a = &e->peers[peer].address;
+    struct fi_rma_iov              to = {a->window_base, 0, a->window_key};
+    struct fi_msg_rma              m = {.addr = o->peers[peer].address,
+                                        .rma_iov = &to,
+                                        .rma_iov_count = 1,
+                                        .context = &o->peers[peer]};
+
+    ssize_t                        error;
+
+    if (number == 0 || o->peers[peer].asking_for > 0)
+        return ST_OK;
+    error = fi_writemsg(o->fabric.ep, &m, FI_DELIVERY_COMPLETE | FI_COMPLETION);
+    if (error == -FI_EAGAIN)
+        return ST_OK; /* next time */
+    if (error)
+        return endpoint_fail(e, ST_IO, peer, "nothing can be sent: %s", fi_strerror((int)-error));
+    o->peers[peer].asking_for = number;
+    ofi_acks_asked(&o->acks, peer, number);
+    return ST_OK;
+}
+
+/* When no more puts come that might ask. */
+static enum status ask_when_quiet(struct endpoint *e)
+{
+    struct ofi *o = e->state;
+
+    if (o->waiting_first < o->waiting_end || ++o->quiet < QUIET_POLLS)
+        return ST_OK;
+    o->quiet = 0;
+    for (uint32_t peer = 0; peer < e->config.peers; peer++)
+        TRY(ask(e, peer, ofi_acks_uncovered(&o->acks, peer)));
+    return ST_OK;
 }
 
 /* ---- progress ---- */
 
-static enum status note_sent(struct endpoint *e, struct ofi_put *p)
+/* The put that an operation belongs to, or the peer that was asked; NULL: neither, a receive. */
+static struct ofi_put *put_of(const struct endpoint *e, void *context)
 {
-    p->flying--;
-    if (p->signalled && p->flying == 0)
-        endpoint_complete(e, (net_slot)(p - ((struct ofi *)e->state)->puts));
+    struct ofi     *o = e->state;
+    struct ofi_put *p = context;
+
+    return p >= o->puts && p < o->puts + e->config.depth ? p : NULL;
+}
+
+static struct ofi_peer *peer_of(const struct endpoint *e, void *context)
+{
+    struct ofi      *o = e->state;
+    struct ofi_peer *peer = context;
+
+    return peer >= o->peers && peer < o->peers + e->config.peers ? peer : NULL;
+}
+
+static enum status note_sent(struct endpoint *e, void *context)
+{
+    struct ofi      *o = e->state;
+    struct ofi_put  *p = put_of(e, context);
+    struct ofi_peer *peer = peer_of(e, context);
+
+    if (p) {
+        p->flying--;
+        if (p->signalled && p->flying == 0)
+            ofi_acks_done(&o->acks, (net_slot)(p - o->puts), p->asks);
+    } else if (peer) {
+        ofi_acks_covered(&o->acks, (uint32_t)(peer - o->peers), peer->asking_for);
+        peer->asking_for = 0;
+    }
     return ST_OK;
 }
 
@@ -326,13 +420,18 @@ static enum status note_error(struct endpoint *e)
     struct fi_cq_err_entry err = {0};
     char                   text[128] = "";
     struct ofi_put        *p;
+    struct ofi_peer       *peer;
 
     if (fi_cq_readerr(o->fabric.cq, &err, 0) != 1)
         return ST_OK;
-    p = err.op_context;
-    if (p < o->puts || p >= o->puts + e->config.depth)
+    p = put_of(e, err.op_context);
+    peer = peer_of(e, err.op_context);
+    if (!p && !peer)
         return ST_OK;
     fi_cq_strerror(o->fabric.cq, err.prov_errno, err.err_data, text, sizeof text);
+    if (peer)
+        return endpoint_fail(e, ST_IO, (uint32_t)(peer - o->peers), "puts to it are not acknowledged: %s (%s)",
+                             fi_strerror(err.err), text);
     return endpoint_fail(e, ST_IO, p->put.peer, "a put of %llu bytes failed: %s (%s)",
                          (unsigned long long)p->put.bytes, fi_strerror(err.err), text);
 }
@@ -341,7 +440,8 @@ static enum status ofi_poll(struct endpoint *e, uint32_t max)
 {
     struct ofi             *o = e->state;
     struct fi_cq_data_entry entries[READ_MAX];
-    ssize_t                 n = fi_cq_read(o->fabric.cq, entries, max < READ_MAX ? max : READ_MAX);
+    ssize_t                 n = fi_cq_read(o->fabric.cq, entries, READ_MAX);
+    net_slot                slot;
 
     for (ssize_t i = 0; i < n; i++)
         TRY(note(e, &entries[i]));
@@ -349,7 +449,10 @@ static enum status ofi_poll(struct endpoint *e, uint32_t max)
         TRY(note_error(e));
     else if (n < 0 && n != -FI_EAGAIN)
         return endpoint_fail(e, ST_IO, NO_PEER, "fi_cq_read: %s", fi_strerror((int)-n));
-    return issue_waiting(e);
+    for (uint32_t i = 0; i < max && ofi_acks_next(&o->acks, &slot); i++)
+        endpoint_complete(e, slot);
+    TRY(issue_waiting(e));
+    return ask_when_quiet(e);
 }
 
 const struct transport ofi_transport = {

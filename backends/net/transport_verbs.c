@@ -23,6 +23,8 @@ static const struct option options[] = {
     {"port", OPTION_COUNT, offsetof(struct verbs_options, port), "1", 1, 255, NULL, "of the device"},
     {"qps", OPTION_COUNT, offsetof(struct verbs_options, qps), "4", 1, VERBS_QPS_MAX, NULL,
      "queue pairs to each peer"},
+    {"ack_timeout", OPTION_TIME, offsetof(struct verbs_options, ack_timeout_ps), "67ms", 8.192e6, 17e12, NULL,
+     "until an unanswered packet is sent again; the sixth time is the last"},
     {"relaxed", OPTION_BOOL, offsetof(struct verbs_options, relaxed), "true", 0, 0, NULL,
      "PCIe may reorder the bytes of puts; flags stay behind them"},
     {.name = NULL},
@@ -125,7 +127,7 @@ static enum status verbs_connect(struct endpoint *e, uint32_t peer,
     if (a.qps != v->qps)
         return endpoint_fail(e, ST_INPUT, peer, "it has %u queue pairs to this rank, not %u", a.qps, v->qps);
     for (uint32_t i = 0; i < v->qps; i++)
-        if (!verbs_queue_connect(&v->peers[peer].queues[i], &v->device, (uint8_t)o->port, &a, i))
+        if (!verbs_queue_connect(&v->peers[peer].queues[i], &v->device, o, &a, i))
             return endpoint_fail(e, ST_IO, peer, "queue pair %u does not connect: %s", i, strerror(errno));
     return ST_OK;
 }

@@ -15,6 +15,7 @@ struct verbs_options {
     char address[OPTION_TEXT_BYTES];
     uint64_t port;
     uint64_t qps; /* a peer */
+    uint64_t ack_timeout_ps;
     bool relaxed;
 };
 

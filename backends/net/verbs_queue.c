@@ -7,11 +7,18 @@
 #define INLINE_BYTES 64
 #define HOPS         64
 
-/* An unanswered packet is sent again after 4.096 us * 2^14 = 67 ms (some devices wait up to four times as
- * long), six times: a peer that is gone is an error after 0.5 to 2 s.  Not seven: rdma_rxe takes that for
- * "for ever". */
-#define TIMEOUT 14
+/* An unanswered packet is sent again so many times.  Not seven: rdma_rxe takes that for "for ever". */
 #define RETRIES 6
+
+/* The field's unit is 4.096 us * 2^n. */
+static uint8_t timeout_field(uint64_t ps)
+{
+    uint8_t n = 1;
+
+    while (n < 31 && (4096000ull << n) < ps)
+        n++;
+    return n;
+}
 
 static bool to_init(struct verbs_queue *q, uint8_t port)
 {
@@ -79,11 +86,11 @@ static int to_receive(struct verbs_queue *q, const struct verbs_device *d, uint8
                              IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
 
-static int to_send(struct verbs_queue *q)
+static int to_send(struct verbs_queue *q, uint64_t ack_timeout_ps)
 {
     struct ibv_qp_attr a = {
         .qp_state = IBV_QPS_RTS,
-        .timeout = TIMEOUT,
+        .timeout = timeout_field(ack_timeout_ps),
         .retry_cnt = RETRIES,
         .rnr_retry = RETRIES,
         .sq_psn = q->psn,
@@ -95,13 +102,13 @@ static int to_send(struct verbs_queue *q)
                              IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-bool verbs_queue_connect(struct verbs_queue *q, const struct verbs_device *d, uint8_t port,
+bool verbs_queue_connect(struct verbs_queue *q, const struct verbs_device *d, const struct verbs_options *o,
                          const struct verbs_address *peer, uint32_t i)
 {
-    int error = to_receive(q, d, port, peer, i);
+    int error = to_receive(q, d, (uint8_t)o->port, peer, i);
 
     if (error == 0)
-        error = to_send(q);
+        error = to_send(q, o->ack_timeout_ps);
     errno = error;
     return error == 0;
 }

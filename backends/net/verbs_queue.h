@@ -23,7 +23,7 @@ struct verbs_address {
 
 /* On an error errno says why. */
 bool verbs_queue_open(struct verbs_queue *q, const struct verbs_device *d, uint8_t port);
-bool verbs_queue_connect(struct verbs_queue *q, const struct verbs_device *d, uint8_t port,
+bool verbs_queue_connect(struct verbs_queue *q, const struct verbs_device *d, const struct verbs_options *o,
                          const struct verbs_address *peer, uint32_t i);
 void verbs_queue_close(struct verbs_queue *q);
 

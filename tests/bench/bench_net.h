@@ -8,19 +8,25 @@
 
 #define BENCH_BYTES (1u << 20)
 #define BENCH_DEPTH 16 /* writes on their way */
+#define BENCH_PING_DEPTH 64 /* as a rank's queue of commands has by default */
 
 struct bench {
     struct setting setting;
+    uint32_t       turn;
     uint32_t       puts, rounds; /* for bandwidth; for latency */
     bool           delivered; /* the plain library, too, waits for the delivery of each write */
     double        *figure; /* MB/s (1e6); us one way */
 };
 
-/* The transport: puts of 1 MiB, each with its flag; 8 B and a flag there and back. */
-local_member_fn bench_put_bandwidth, bench_put_latency;
+/* The transport: puts of 1 MiB, each with its flag; 8 B and a flag there and back; one of 8 B at a time. */
+local_member_fn bench_put_bandwidth, bench_put_latency, bench_put_completion;
 
 /* What one would write by hand with libfabric: a loop of writes, the last one delivered; writes with data there and
- * back.  They complete as `delivered` says, else where the provider finds that enough. */
-local_member_fn bench_plain_bandwidth, bench_plain_latency;
+ * back; one at a time.  They complete as `delivered` says, else where the provider finds that enough. */
+local_member_fn bench_plain_bandwidth, bench_plain_latency, bench_plain_completion;
+
+/* ib_write_bw of perftest, with as many writes on their way; waits for what it writes. */
+local_member_fn bench_perftest_bandwidth;
+bool perftest_is_there(void);
 
 #endif

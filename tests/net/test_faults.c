@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "backends/cpu/cpu.h"
+#include "backends/net/proxy.h"
 #include "backends/net/transport.h"
 #include "core/clock.h"
 #include "core/run/run_across.h"
@@ -38,6 +39,7 @@ enum fault {
     FAULT_KILLED,  /* node 1's process dies */
     FAULT_STOPPED, /* it stays, but does nothing any more: queues fill up */
     FAULT_LINK,    /* its connections break */
+    FAULT_STUCK,   /* it dies, and node 0's proxy is inside a call of the transport that never returns */
     FAULT_REFUSED, /* nobody listens where it says */
     FAULT_KEY,     /* the key of its window is not the one that it tells */
 };
@@ -45,6 +47,15 @@ enum fault {
 static enum fault fault;
 static const char *transport = "transport=ofi";
 static bool has_to_run;
+
+static struct shared { /* with the processes of both nodes */
+    struct outcome {
+        enum status status;
+        char report[sizeof((struct run_result *)0)->report];
+        uint64_t checked;
+    } outcomes[2]; /* by node */
+    _Atomic bool stuck;
+} *shared;
 
 /* ---- a launcher of two ---- */
 
@@ -156,6 +167,35 @@ static void pause_ms(long ms)
 
 static _Atomic bool over; /* the run that something breaks in */
 
+/* As in a library that waits for a lock which nobody will release. */
+static void stay(int number)
+{
+    (void)number;
+    for (;;)
+        pause();
+}
+
+/* Catches the proxy's thread, wherever it is. */
+static void stick_proxy(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    struct dirent *entry;
+
+    signal(SIGUSR1, stay);
+    while ((entry = readdir(folder))) {
+        char path[300], name[32] = "";
+        FILE *f;
+
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", entry->d_name);
+        f = fopen(path, "r");
+        if (f && fgets(name, sizeof name, f) && strcmp(name, PROXY_THREAD_NAME "\n") == 0)
+            shared->stuck = tgkill(getpid(), atoi(entry->d_name), SIGUSR1) == 0;
+        if (f)
+            fclose(f);
+    }
+    closedir(folder);
+}
+
 /* Some time after the nodes have begun to talk.  A link that is down stays down: where nothing was on its way when it
  * broke, the provider connects anew without a word. */
 static void *break_later(void *arg)
@@ -163,7 +203,13 @@ static void *break_later(void *arg)
     while (connections(false) == 0)
         pause_ms(10);
     pause_ms(FAULT_MS);
-    if (fault == FAULT_KILLED)
+    if (fault == FAULT_STUCK && own_node == 0)
+        stick_proxy();
+    while (fault == FAULT_STUCK && !shared->stuck)
+        pause_ms(10);
+    if (own_node == 0)
+        return arg;
+    if (fault == FAULT_KILLED || fault == FAULT_STUCK)
         kill(getpid(), SIGKILL);
     else if (fault == FAULT_STOPPED)
         kill(getpid(), SIGSTOP);
@@ -194,7 +240,8 @@ static void *break_later(void *arg)
 /* The cpu backend, with a thread on node 1 that breaks something. */
 static enum status faulty_run(const struct job *job, struct run_result *r)
 {
-    bool later = job->nodes->node == 1 && fault >= FAULT_KILLED && fault <= FAULT_LINK;
+    bool later = fault == FAULT_STUCK ||
+                 (job->nodes->node == 1 && fault >= FAULT_KILLED && fault <= FAULT_LINK);
     pthread_t thread;
 
     over = false;
@@ -204,7 +251,7 @@ static enum status faulty_run(const struct job *job, struct run_result *r)
     over = true;
     if (later)
         pthread_join(thread, NULL);
-    if (LEAKS()) {
+    if (fault != FAULT_STUCK && LEAKS()) {
         r->status = ST_WRONG;
         snprintf(r->report, sizeof r->report, "it leaks memory");
     }
@@ -214,14 +261,6 @@ static enum status faulty_run(const struct job *job, struct run_result *r)
 static struct backend faulty_backend;
 
 /* ---- a run on two nodes ---- */
-
-struct outcome {
-    enum status status;
-    char report[sizeof((struct run_result *)0)->report];
-    uint64_t checked;
-};
-
-static struct outcome *outcomes; /* by node, shared with the processes */
 
 static void run_node(const char *options, uint32_t epochs)
 {
@@ -257,11 +296,11 @@ static void run_node(const char *options, uint32_t epochs)
     if (nodes_open(&nodes, &pair_launcher) < 0)
         _exit(1);
     nodes.interrupted = &interrupted;
-    outcomes[own_node].status = run_units_across(&nodes, &unit, 1, &config);
+    shared->outcomes[own_node].status = run_units_across(&nodes, &unit, 1, &config);
     if (unit.result) {
-        outcomes[own_node].status = unit.result->status;
-        outcomes[own_node].checked = unit.result->elements_checked;
-        memcpy(outcomes[own_node].report, unit.result->report, sizeof unit.result->report);
+        shared->outcomes[own_node].status = unit.result->status;
+        shared->outcomes[own_node].checked = unit.result->elements_checked;
+        memcpy(shared->outcomes[own_node].report, unit.result->report, sizeof unit.result->report);
         free(unit.result);
     }
     nodes_close(&nodes);
@@ -277,10 +316,10 @@ static double run(enum fault what, const char *options, uint32_t epochs)
     faulty_backend = cpu_backend;
     faulty_backend.run = faulty_run;
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
-    outcomes = mmap(NULL, 2 * sizeof *outcomes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(outcomes, MAP_FAILED);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(shared, MAP_FAILED);
     for (own_node = 0; own_node < 2; own_node++) {
-        outcomes[own_node].status = ST_UNSUPPORTED;
+        shared->outcomes[own_node].status = ST_UNSUPPORTED;
         pids[own_node] = fork();
         if (pids[own_node] == 0) {
             run_node(options, epochs);
@@ -307,7 +346,7 @@ static bool can_run(void)
 
 static void forget(void)
 {
-    munmap(outcomes, 2 * sizeof *outcomes);
+    munmap(shared, sizeof *shared);
 }
 
 START_TEST(nothing_breaks)
@@ -318,8 +357,10 @@ START_TEST(nothing_breaks)
         return;
     run(FAULT_NONE, "", epochs);
     for (int i = 0; i < 2; i++) {
-        ck_assert_msg(outcomes[i].status == ST_OK, "node %d: %d %s", i, outcomes[i].status, outcomes[i].report);
-        ck_assert_uint_eq(outcomes[i].checked, epochs * 2 * 64 * 32);
+        const struct outcome *o = &shared->outcomes[i];
+
+        ck_assert_msg(o->status == ST_OK, "node %d: %d %s", i, o->status, o->report);
+        ck_assert_uint_eq(o->checked, epochs * 2 * 64 * 32);
     }
     forget();
 }
@@ -334,6 +375,7 @@ static const struct fault_row {
     {"killed", FAULT_KILLED, ""},
     {"stopped, queues full", FAULT_STOPPED, " fifo=2" SHORT_TIMEOUT},
     {"link down", FAULT_LINK, ""},
+    {"killed, and the other end stuck", FAULT_STUCK, ""},
     {"refused", FAULT_REFUSED, DEFAULT_TIMEOUT},
 };
 
@@ -346,16 +388,15 @@ START_TEST(a_fault_ends_the_run_on_both_nodes)
         return;
     seconds = run(row->fault, row->options, FOREVER);
     for (int i = 0; i < 2; i++) {
-        int code = status_exit_code(outcomes[i].status);
+        const struct outcome *o = &shared->outcomes[i];
+        int code = status_exit_code(o->status);
 
-        ck_assert_msg(code == 4 || code == 5, "%s: node %d: exit code %d: %s", row->name, i, code,
-                      outcomes[i].report);
-        ck_assert_msg(strstr(outcomes[i].report, "node 1"), "%s: node %d does not name the peer: %s", row->name, i,
-                      outcomes[i].report);
+        ck_assert_msg(code == 4 || code == 5, "%s: node %d: exit code %d: %s", row->name, i, code, o->report);
+        ck_assert_msg(strstr(o->report, "node 1"), "%s: node %d does not name the peer: %s", row->name, i, o->report);
     }
     if (getenv("MKERNEL_TEST_VERBOSE"))
-        fprintf(stderr, "%s: %.1f s, %s\n%s\n", row->name, seconds, status_text(outcomes[0].status),
-                outcomes[0].report);
+        fprintf(stderr, "%s: %.1f s, %s\n%s\n", row->name, seconds, status_text(shared->outcomes[0].status),
+                shared->outcomes[0].report);
     ck_assert_msg(seconds < LIMIT_S, "%s: took %.1f s", row->name, seconds);
     forget();
 }
