@@ -149,6 +149,8 @@ const struct option machine_options[] = {
         .help = "Simple: from stored to seen by a peer, fence and flag"),
     ROW("nccl_flow.step", TIME, nccl_flow.step_ps, TIME_RANGE, .initial = "2.153us",
         .help = "Simple: a CTA's fixed time for a slice"),
+    ROW("nccl_flow.copy_rate", RATE, nccl_flow.copy_rate, RATE_NEEDED, .initial = "47.2GB/s",
+        .help = "what one of its CTAs copies"),
     ROW("nccl_flow.link_rate", RATE, nccl_flow.link_rate, RATE_NEEDED, .initial = "375.6GB/s",
         .help = "what a GPU's NVLinks carry under NCCL"),
     ROW("nccl_flow.nvls_rate", RATE, nccl_flow.nvls_rate, RATE_NEEDED, .initial = "325.6GB/s",
@@ -265,6 +267,7 @@ static enum status read_machine(const struct yaml_node *root, const char *path, 
     if (what_lacks(&m))
         return refuse(root, what_lacks(&m));
     name_from_path(path, m.name);
+    m.derived = base != NULL;
     *out = m;
     return ST_OK;
 }

@@ -32,6 +32,7 @@ struct machine {
     char     name[OPTION_TEXT_BYTES]; /* the file's name without .yaml */
     char     title[OPTION_TEXT_BYTES];
     char     model_error[OPTION_TEXT_BYTES]; /* of simulated against measured fused times; "": not known */
+    bool     derived; /* its file names a base, and cannot be one itself */
     uint64_t nodes_max;
     uint64_t gpus_per_node;
 
@@ -126,6 +127,7 @@ struct machine {
         uint64_t hop_ll_ps;     /* LL: from stored to seen by the peer; LL128 takes twice that */
         uint64_t hop_ps;        /* Simple: fence and flag, from a peer to the next */
         uint64_t step_ps;       /* Simple: a CTA's time for a slice, whatever its size */
+        double   copy_rate;     /* what one CTA copies, by loads and stores in a loop of its own */
         double   link_rate;     /* what a GPU's NVLinks carry under NCCL */
         double   nvls_rate;     /* the same while the switch reduces and multicasts */
         uint64_t nvls_step_ps;  /* of a chunk there */

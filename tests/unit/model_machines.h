@@ -34,6 +34,7 @@ static inline struct machine model_machine_h200(void)
                       .hop_ll_ps = 660000,
                       .hop_ps = 1700000,
                       .step_ps = 2100000,
+                      .copy_rate = 47.3e9,
                       .link_rate = 370e9,
                       .nvls_rate = 325e9,
                       .nvls_step_ps = 4000000,
