@@ -21,8 +21,8 @@ static const struct part {
     {MEASURED_ATTENTION, false, false, {"attention.fixed", "attention.step_64", "attention.step_128"}},
     {MEASURED_COPY, false, false, {"copy.push_rate", "copy.pull_rate", "copy.drained", "copy.pipelined"}},
     {MEASURED_QUANTITY, false, true,
-     {"host.launch", "host.issue", "host.event", "flag.dispatch", "flag.local", "flag.peer", "copy.reduce_rate",
-      "gpu.memory_rate", "nvlink.engine_rate", "nvlink.engine"}},
+     {"host.launch", "host.issue", "host.event", "flag.dispatch", "flag.local", "flag.peer", "gemm.flush",
+      "copy.reduce_rate", "gpu.memory_rate", "nvlink.rate", "nvlink.engine_rate", "nvlink.engine"}},
 };
 
 void calibrate_add_row(struct calibration *c, const struct calibrated_row *row)

@@ -38,6 +38,8 @@ const struct option machine_options[] = {
         .help = "depth of one step"),
     ROW("gemm.fixed", TIME, gemm.fixed_ps, TIME_RANGE,
         .help = "per tile: prologue and the part of the epilogue that nothing hides"),
+    ROW("gemm.flush", TIME, gemm.flush_ps, TIME_RANGE, .initial = "0ps",
+        .help = "from a tile's last step until its result is stored, while the SM goes on"),
     ROW("gemm.swiglu", TIME, gemm.swiglu_ps, TIME_RANGE, .initial = "1.2us",
         .help = "more for a tile whose sums are gate and up of an activation"),
 

@@ -46,6 +46,7 @@ struct machine {
     struct { /* one SM's tensor work on a tile of tile_m x tile_n, in steps of step_k */
         uint64_t         tile_m, tile_n, step_k;
         uint64_t         fixed_ps; /* per tile: prologue, and what of the epilogue is not hidden */
+        uint64_t         flush_ps; /* last step to result in memory, while the SM goes on: what others wait for */
         uint64_t         swiglu_ps; /* more where gate and up sums become an activation */
         uint32_t         step_count;
         struct step_cost steps[MACHINE_TABLE_MAX]; /* rising duration */

@@ -49,6 +49,26 @@ static double peer_task_hop(const struct machine *m, uint64_t bytes)
     return US(m->flag.dispatch_ps + m->flag.peer_ps);
 }
 
+/* One step of one tile, and its result: what a dependent tile takes. */
+static double tile_hop(const struct machine *m, uint64_t bytes)
+{
+    (void)bytes;
+    return US(m->flag.dispatch_ps + m->gemm.fixed_ps + m->gemm.steps[0].step_ps + m->gemm.flush_ps + m->flag.local_ps);
+}
+
+static double peer_tile_hop(const struct machine *m, uint64_t bytes)
+{
+    double tile = tile_hop(m, bytes) - US(m->flag.local_ps);
+
+    return tile + US(m->nvlink.latency_ps + m->flag.peer_ps) + (double)bytes / m->nvlink.rate * 1e6;
+}
+
+static double both_ways(const struct machine *m, uint64_t bytes)
+{
+    (void)bytes;
+    return m->nvlink.rate / 1e9;
+}
+
 static double reducing_cta(const struct machine *m, uint64_t bytes)
 {
     (void)bytes;
@@ -74,6 +94,9 @@ static const struct quantity quantities[] = {
     {"flag hop", "us", flag_hop},               /* signal to wait, half a ping-pong */
     {"task hop", "us", task_hop},               /* a task that waits for another worker's */
     {"peer task hop", "us", peer_task_hop},     /* the same over NVLink */
+    {"tile hop", "us", tile_hop},               /* a GEMM tile of one step that waits for another's */
+    {"peer tile hop", "us", peer_tile_hop},     /* the same over NVLink, a tile of so many bytes */
+    {"both ways", "GB/s", both_ways},           /* what a GPU sends while it receives as much */
     {"reducing CTA", "GB/s", reducing_cta},     /* read plus written */
     {"memory copy", "GB/s", memory_copy},       /* by all SMs, read plus written */
     {"engine copy", "us", engine_copy},         /* to a peer, of so many bytes */

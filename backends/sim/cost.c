@@ -53,6 +53,11 @@ uint64_t cost_epilogue(const struct machine *m, const struct task *t)
     return ceil_div(t->m, m->gemm.tile_m) * ceil_div(2 * t->n, m->gemm.tile_n) * m->gemm.swiglu_ps;
 }
 
+uint64_t cost_flush(const struct machine *m, enum op op)
+{
+    return op == OP_GEMM ? m->gemm.flush_ps : 0;
+}
+
 uint64_t cost_addends(const struct machine *m, const struct task *t, uint64_t bytes)
 {
     return t->op == OP_ATTENTION ? m->attention.carry_ps : cost_bytes(bytes, m->copy.reduce_rate);
