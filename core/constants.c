@@ -12,7 +12,7 @@ struct constant constant_of_key(const char *key, double guess)
     const struct option *o = option_find(machine_options, key);
     struct constant c = {.guess = guess};
 
-    assert(o && (o->type == OPTION_TIME || o->type == OPTION_RATE));
+    assert(o && (o->type == OPTION_TIME || o->type == OPTION_RATE || o->type == OPTION_NUMBER));
     snprintf(c.name, sizeof c.name, "%s", key);
     c.type = o->type;
     c.offset = o->offset;
@@ -36,35 +36,39 @@ double constant_get(const struct constant *c, const struct machine *m)
 {
     const void *at = (const char *)m + c->offset;
 
-    return c->type == OPTION_RATE ? *(const double *)at : (double)*(const uint64_t *)at;
+    return c->type == OPTION_TIME ? (double)*(const uint64_t *)at : *(const double *)at;
 }
 
 void constant_set(const struct constant *c, struct machine *m, double value)
 {
     void *at = (char *)m + c->offset;
 
-    if (c->type == OPTION_RATE)
-        *(double *)at = value;
-    else
+    if (c->type == OPTION_TIME)
         *(uint64_t *)at = (uint64_t)(value + 0.5);
+    else
+        *(double *)at = value;
+}
+
+/* Of what machine files write: us, GB/s. */
+static double unit_of(const struct constant *c)
+{
+    return c->type == OPTION_TIME ? 1e6 : c->type == OPTION_RATE ? 1e9 : 1;
 }
 
 const char *constant_print(const struct constant *c, double value, char *out, size_t out_bytes)
 {
-    if (c->type == OPTION_RATE)
-        snprintf(out, out_bytes, "%.4gGB/s", value / 1e9);
-    else
-        snprintf(out, out_bytes, "%.4gus", value / 1e6);
+    const char *unit = c->type == OPTION_TIME ? "us" : c->type == OPTION_RATE ? "GB/s" : "";
+
+    snprintf(out, out_bytes, "%.4g%s", value / unit_of(c), unit);
     return out;
 }
 
 double constant_round(const struct constant *c, double value)
 {
-    double unit = c->type == OPTION_RATE ? 1e9 : 1e6;
     char text[40];
 
-    snprintf(text, sizeof text, "%.4g", value / unit);
-    return strtod(text, NULL) * unit;
+    snprintf(text, sizeof text, "%.4g", value / unit_of(c));
+    return strtod(text, NULL) * unit_of(c);
 }
 
 /* ---- fit ---- */

@@ -5,12 +5,12 @@
 #include "core/fit.h"
 #include "core/machine.h"
 
-/* A time or a rate of a machine. */
+/* A time, a rate or a ratio of a machine. */
 struct constant {
     char             name[OPTION_TEXT_BYTES]; /* as machine files write it: "copy.push_rate", "gemm.steps.0.82ms" */
-    enum option_type type;                    /* OPTION_TIME or OPTION_RATE */
+    enum option_type type;                    /* OPTION_TIME, OPTION_RATE or OPTION_NUMBER */
     size_t           offset;                  /* in struct machine */
-    double           guess;                   /* where its fit starts, ps or bytes/s; 0: at the machine's value */
+    double           guess;                   /* where its fit starts, ps, bytes/s or a ratio; 0: at the machine's value */
 };
 
 /* By the key's name, which must exist. */

@@ -96,6 +96,7 @@ struct machine {
 
     struct { /* what runs programs, against the library on the same GPU */
         double gemm, attention; /* time of a step over the library's */
+        double attention_64;    /* of attention at head dimension 64 */
     } program;
 
     struct { /* the baselines, against what was measured of the library alone */
@@ -170,6 +171,8 @@ enum status machine_holds(const struct machine *m, struct world w, char *why, si
 
 /* Time of one step of attention at that head dimension, which lies from 64 to 128. */
 uint64_t machine_attention_step_ps(const struct machine *m, uint64_t head_dim);
+/* The same of the kernel that runs programs. */
+uint64_t machine_program_attention_step_ps(const struct machine *m, uint64_t head_dim);
 
 /* Time of one k step in a GEMM that keeps all SMs busy for about duration_ps. */
 uint64_t machine_gemm_step_ps(const struct machine *m, uint64_t duration_ps);

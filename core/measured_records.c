@@ -11,7 +11,8 @@
 #define FILE_BYTES_MAX (64u << 20)
 
 /* Contestants of a benchmark that the models know.  Constants are fitted to what computes with them: GEMM to the
- * programs, attention to the library, without a mask (tasks of a causal one differ in length, and order matters). */
+ * programs, attention to the library and to programs over it, without a mask (tasks of a causal one differ in length, and
+ * order matters). */
 static const struct contestant {
     const char         *bench, *name, *what;
     enum measured_kind  kind;
@@ -21,7 +22,7 @@ static const struct contestant {
     {"gemm", "program", "program", MEASURED_GEMM, PROGRAM_FUSED, true},
     {"gemm", "cublas", "cuBLAS", MEASURED_GEMM, PROGRAM_NCCL, false},
     {"attention", "cudnn", "cuDNN", MEASURED_ATTENTION, PROGRAM_NCCL, true},
-    {"attention", "program", "program", MEASURED_ATTENTION, PROGRAM_FUSED, false},
+    {"attention", "program", "program", MEASURED_ATTENTION, PROGRAM_FUSED, true},
 };
 
 static const char *text_of(const json_t *record, const char *key)

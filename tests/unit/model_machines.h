@@ -27,7 +27,7 @@ static inline struct machine model_machine_h200(void)
                       .step_64_ps = 1106000,
                       .step_128_ps = 1660000},
         .copy = {.push_rate = 43.5e9, .pull_rate = 47.3e9, .reduce_rate = 90e9},
-        .program = {.gemm = 1, .attention = 1},
+        .program = {.gemm = 1, .attention = 1, .attention_64 = 1},
         .library = {.attention = 1, .exchange = 1, .dedup = true},
         .host = {.launch_ps = 9400000, .issue_ps = 4390000, .event_ps = 5130000},
         .nccl_flow = {.start_ps = 7000000,
