@@ -18,7 +18,8 @@ static const struct part {
     const char        *keys[FIT_PARAMETERS_MAX];
 } parts[] = {
     {MEASURED_GEMM, true, false, {"gemm.fixed"}},
-    {MEASURED_ATTENTION, false, false, {"attention.fixed", "attention.step_64", "attention.step_128", "program.attention", "program.attention_64"}},
+    {MEASURED_ATTENTION, false, false,
+     {"attention.fixed", "attention.step_64", "attention.step_128", "program.attention", "program.attention_64"}},
     {MEASURED_COPY, false, false, {"copy.push_rate", "copy.pull_rate", "copy.drained", "copy.pipelined"}},
     {MEASURED_QUANTITY, false, true,
      {"host.launch", "host.issue", "host.event", "flag.dispatch", "flag.local", "flag.peer", "gemm.flush",

@@ -8,7 +8,10 @@ calibrate() {
     expect "$code" "$pattern" calibrate "$@"
 }
 
-for machine in h200-1 h200-nvlink2 hgx-h200-cx7 hgx-h200-efa; do
+# MKERNEL_FEW_MACHINES: sanitizers see what they can see in two.
+machines='h200-1 h200-nvlink2 hgx-h200-cx7 hgx-h200-efa'
+[ -z "$MKERNEL_FEW_MACHINES" ] || machines='h200-1 hgx-h200-efa'
+for machine in $machines; do
     calibrate 0 'constants fitted' $machine --results "$SOURCE/results"
     grep -q replaced out && fail "calibrate $machine does not give the shipped values"
     fitted=$(sed -n 's/^# \([0-9]*\) constants fitted.*/\1/p' out)
