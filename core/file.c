@@ -86,3 +86,44 @@ enum status file_read(const char *path, const char *expected, size_t limit, char
     close(fd);
     return st;
 }
+
+/* Everything is on disk before the name appears, and link() refuses a name that exists. */
+static enum status create_beside(const char *path, char *temp, file_write_fn *fn, void *arg)
+{
+    int fd = mkstemp(temp);
+    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    int error = f ? 0 : errno;
+
+    if (f) {
+        fn(arg, f);
+        if (fflush(f) != 0 || fchmod(fd, 0644) != 0 || fsync(fd) != 0)
+            error = errno;
+        if (fclose(f) != 0 && error == 0)
+            error = errno;
+    }
+    if (error == 0 && link(temp, path) != 0)
+        error = errno;
+    if (fd >= 0)
+        unlink(temp);
+    if (error == EEXIST) {
+        log_error("%s: exists already; expected the name of a new file", path);
+        return ST_INPUT;
+    }
+    if (error != 0) {
+        log_error("%s: cannot write: %s", path, strerror(error));
+        return ST_IO;
+    }
+    return ST_OK;
+}
+
+enum status file_create(const char *path, file_write_fn *fn, void *arg)
+{
+    char temp[4096];
+    int size = snprintf(temp, sizeof temp, "%s.XXXXXX", path);
+
+    if (size < 0 || size >= (int)sizeof temp) {
+        log_error("%.60s...: the path is too long", path);
+        return ST_INPUT;
+    }
+    return create_beside(path, temp, fn, arg);
+}

@@ -3,6 +3,7 @@
 #define CORE_FILE_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 #include "core/status.h"
 
@@ -10,5 +11,10 @@
  * `expected` ("a YAML file of at most 1 MiB") ends the message about one that is not like that.  ST_INPUT:
  * logged. */
 enum status file_read(const char *path, const char *expected, size_t limit, char **text_out, size_t *bytes_out);
+
+/* Writes a new file: it appears whole or not at all, and never over another.  ST_INPUT: there is one already; ST_IO.
+ * Both are logged. */
+typedef void file_write_fn(void *arg, FILE *f);
+enum status file_create(const char *path, file_write_fn *fn, void *arg);
 
 #endif

@@ -109,7 +109,7 @@ static enum status nccl_run(const struct job *job, struct run_result *r)
     return finish(job, sequence_ps(job, first ? moves : computes, first ? computes : moves), r);
 }
 
-static enum status streams_run(const struct job *job, struct run_result *r)
+static enum status streams_run(const struct job *job, struct streams_pieces most, struct run_result *r)
 {
     bool host = job->timing.launch, isolated = job->timing.mode == TIMING_ISOLATED;
     const struct machine *m = job->machine;
@@ -121,6 +121,7 @@ static enum status streams_run(const struct job *job, struct run_result *r)
         .launch_ps = host && isolated ? m->host.launch_ps : 0,
         .issue_ps = host && isolated ? m->host.issue_ps : 0,
         .period_ps = host && !isolated ? m->host.issue_ps : 0,
+        .most = most,
     };
     struct streams_time best = streams_best(&setup);
 
@@ -130,7 +131,8 @@ static enum status streams_run(const struct job *job, struct run_result *r)
     return finish(job, best.time_ps, r);
 }
 
-enum status baseline_run(const struct job *job, enum baseline which, struct run_result *r)
+enum status baseline_run(const struct job *job, enum baseline which, struct streams_pieces most,
+                         struct run_result *r)
 {
     const struct library_cost *library = library_cost_of(job->kernel);
     const struct problem *p = job->problem;
@@ -144,5 +146,5 @@ enum status baseline_run(const struct job *job, enum baseline which, struct run_
                       "elements");
     if (library->ps(job->machine, p, job->world) >= GEMM_TIME_MAX_PS)
         return finish(job, (double)GEMM_TIME_MAX_PS, r);
-    return which == BASELINE_NCCL ? nccl_run(job, r) : streams_run(job, r);
+    return which == BASELINE_NCCL ? nccl_run(job, r) : streams_run(job, most, r);
 }

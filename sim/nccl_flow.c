@@ -84,7 +84,7 @@ uint32_t nccl_flow_add_cta(struct nccl_flow *f, const uint8_t *pattern, uint32_t
             .length = period,
             .period = period,
             .step_ps = f->protocol == NCCL_SIMPLE ? f->machine->nccl_flow.step_ps : 0,
-            .rate = take_share(f) * share * f->machine->copy.pull_rate / wire_factor[f->protocol]});
+            .rate = take_share(f) * share * f->machine->nccl_flow.copy_rate / wire_factor[f->protocol]});
 }
 
 void nccl_flow_add_nvlink(struct nccl_flow *f, uint32_t from, uint32_t to, uint32_t node,
@@ -98,7 +98,7 @@ void nccl_flow_add_nvlink(struct nccl_flow *f, uint32_t from, uint32_t to, uint3
             .out_port = nccl_flow_nvlink_port(f, node, from_gpu),
             .in_port = from_gpu == to_gpu ? ENGINE_NO_PORT : nccl_flow_nvlink_port(f, node, to_gpu),
             .factor = wire_factor[f->protocol],
-            .rate_bound = share * f->machine->copy.pull_rate,
+            .rate_bound = share * f->machine->nccl_flow.copy_rate,
             .latency_ps = hop_ps(f),
             .slots = f->cut.slots});
 }
@@ -111,7 +111,7 @@ void nccl_flow_add_inside(struct nccl_flow *f, uint32_t from, uint32_t to, doubl
                                               .out_port = ENGINE_NO_PORT,
                                               .in_port = ENGINE_NO_PORT,
                                               .factor = wire_factor[f->protocol],
-                                              .rate_bound = share * f->machine->copy.pull_rate,
+                                              .rate_bound = share * f->machine->nccl_flow.copy_rate,
                                               .slots = f->cut.slots});
 }
 

@@ -40,7 +40,7 @@ static double switch_rate(const struct nccl_flow *f)
 
 static double copy_rate(const struct nccl_flow *f)
 {
-    return f->machine->copy.pull_rate * COPY_SHARE;
+    return f->machine->nccl_flow.copy_rate * COPY_SHARE;
 }
 
 /* A copy of all heads' chunks inside the GPU. */

@@ -298,13 +298,19 @@ struct streams_time streams_time(const struct streams_setup *setup, struct strea
     return (struct streams_time){.time_ps = later_ps(device, host), .calls = l.host.calls, .cut = cut};
 }
 
+static uint32_t pieces_max(uint32_t wanted)
+{
+    return wanted > 0 && wanted < PIECES_MAX ? wanted : PIECES_MAX;
+}
+
 /* Tries cuts with these counts in every combination; a count of 0 stays 0. */
 struct streams_time streams_best(const struct streams_setup *setup)
 {
     struct world w = setup->world;
-    uint32_t remote_max = w.nodes > 1 ? PIECES_MAX : 0;
-    uint32_t local_max = w.gpus_per_node > 1 ? PIECES_MAX : 0;
-    uint32_t own_max = setup->collective == COLLECTIVE_ALL_REDUCE ? PIECES_MAX : 1;
+    uint32_t others = pieces_max(setup->most.others), own = pieces_max(setup->most.own);
+    uint32_t remote_max = w.nodes > 1 ? others : 0;
+    uint32_t local_max = w.gpus_per_node > 1 ? others : 0;
+    uint32_t own_max = setup->collective == COLLECTIVE_ALL_REDUCE ? own : 1;
     struct streams_time best = {.time_ps = -1};
 
     for (uint32_t whole = 0; whole < 2; whole++)

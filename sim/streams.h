@@ -18,6 +18,12 @@ struct streams_cut {
     uint32_t remote, local, own;
 };
 
+/* Into how many pieces a program is cut at most; 0: 32. */
+struct streams_pieces {
+    uint32_t others; /* rows of other nodes, and of peers */
+    uint32_t own;
+};
+
 struct streams_setup {
     const struct machine *machine;
     struct world world;
@@ -26,6 +32,7 @@ struct streams_setup {
     /* The host's time, 0 where it does not count: before the first call and for each one; and, when
      * iterations follow each other and the host runs ahead, the least time that a call costs. */
     uint64_t launch_ps, issue_ps, period_ps;
+    struct streams_pieces most;
 };
 
 struct streams_time {
@@ -37,7 +44,7 @@ struct streams_time {
 /* One iteration, all ranks aligned, cut as given. */
 struct streams_time streams_time(const struct streams_setup *setup, struct streams_cut cut);
 
-/* The fastest of all cuts into 1, 2, 4 .. 32 pieces, and of the whole. */
+/* The fastest of all cuts into 1, 2, 4 .. pieces, up to `most`, and of the whole. */
 struct streams_time streams_best(const struct streams_setup *setup);
 
 /* "4 pieces", "8 remote + 2 local pieces", "no overlap" */

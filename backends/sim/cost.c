@@ -43,7 +43,7 @@ uint64_t cost_segment(const struct machine *m, uint64_t step_ps, const struct ta
     if (t->op == OP_GEMM)
         return cost_gemm(m, step_ps, t->m, step_extent_b(t, &(struct segment){.k = k}).rows, k);
     return ceil_div(t->m, m->attention.tile_queries) * ceil_div(k, m->attention.step_keys) *
-           (uint64_t)((double)machine_attention_step_ps(m, t->n) * m->program.attention + 0.5);
+           machine_program_attention_step_ps(m, t->n);
 }
 
 uint64_t cost_epilogue(const struct machine *m, const struct task *t)
@@ -51,6 +51,11 @@ uint64_t cost_epilogue(const struct machine *m, const struct task *t)
     if (t->op != OP_GEMM || t->epilogue != EPILOGUE_SWIGLU)
         return 0;
     return ceil_div(t->m, m->gemm.tile_m) * ceil_div(2 * t->n, m->gemm.tile_n) * m->gemm.swiglu_ps;
+}
+
+uint64_t cost_flush(const struct machine *m, enum op op)
+{
+    return op == OP_GEMM ? m->gemm.flush_ps : 0;
 }
 
 uint64_t cost_addends(const struct machine *m, const struct task *t, uint64_t bytes)

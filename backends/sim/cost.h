@@ -26,6 +26,9 @@ uint64_t cost_segment(const struct machine *m, uint64_t step_ps, const struct ta
 /* What a task's epilogue takes beside the fixed part. */
 uint64_t cost_epilogue(const struct machine *m, const struct task *t);
 
+/* From a task's end to its result in memory, which the worker does not wait for. */
+uint64_t cost_flush(const struct machine *m, enum op op);
+
 /* Taking up addends of so many bytes. */
 uint64_t cost_addends(const struct machine *m, const struct task *t, uint64_t bytes);
 

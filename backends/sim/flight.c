@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "backends/sim/control.h"
+#include "backends/sim/cost.h"
 #include "backends/sim/data.h"
 #include "backends/sim/epoch.h"
 #include "backends/sim/fault.h"
@@ -33,19 +34,17 @@ static void land(struct sim *s, struct flight *f)
     control_task(s, &f->id, &t);
     control_finish(s, &f->id, &t);
     data_finish(s, &f->id, &t, &f->accesses);
-    tracing_landed(s, f);
+    if (t.op == OP_PUT || transfer_is_remote(s, f->id.rank, &t))
+        tracing_landed(s, f);
     flags_signal(s, f->id.rank, &t, (struct signal_origin){f->worker, f->left_ps});
 }
 
-static void stores_arrived(void *arg, uint64_t flight, uint64_t unused)
+static void all_arrived(struct sim *s, struct flight *f)
 {
-    struct sim *s = arg;
-    struct flight *f = (struct flight *)(uintptr_t)flight;
     struct worker *w = &s->workers[f->worker];
     uint32_t rank = f->id.rank;
 
-    (void)unused;
-    if (--f->pending > 0 || s->failed)
+    if (s->failed)
         return;
     if (fault_stopped(s, rank)) {
         fault_lose(s, &f->id, "was in hand when its rank stopped");
@@ -57,6 +56,15 @@ static void stores_arrived(void *arg, uint64_t flight, uint64_t unused)
     epoch_task_done(s, rank);
     if (w->blocked && w->cause == stats_store_cause(s))
         worker_wake(s, w, NULL);
+}
+
+static void stores_arrived(void *arg, uint64_t flight, uint64_t unused)
+{
+    struct flight *f = (struct flight *)(uintptr_t)flight;
+
+    (void)unused;
+    if (--f->pending == 0)
+        all_arrived(arg, f);
 }
 
 static void store_arrived(void *arg, uint64_t flight, uint64_t started_ps)
@@ -71,13 +79,43 @@ static void store_arrived(void *arg, uint64_t flight, uint64_t started_ps)
         stores_arrived(s, flight, 0);
 }
 
+static void leave(struct sim *s, struct flight *f, const struct task *t)
+{
+    f->pending = transfer_stores(s, f->id.rank, t, store_arrived, (uintptr_t)f);
+    if (f->pending == 0)
+        all_arrived(s, f);
+}
+
+static void flushed(void *arg, uint64_t flight, uint64_t unused)
+{
+    struct sim *s = arg;
+    struct flight *f = (struct flight *)(uintptr_t)flight;
+    struct task t;
+
+    (void)unused;
+    if (s->failed)
+        return;
+    if (fault_stopped(s, f->id.rank)) {
+        all_arrived(s, f); /* nowhere */
+        return;
+    }
+    control_task(s, &f->id, &t);
+    leave(s, f, &t);
+}
+
 void flight_start_stores(struct sim *s, struct worker *w)
 {
     struct flight *f = take(s, w);
+    uint64_t flush_ps = cost_flush(s->machine, w->task.op);
 
     assert(!w->storing);
     w->storing = true;
-    f->pending = transfer_stores(s, w->id.rank, &w->task, store_arrived, (uintptr_t)f);
+    if (flush_ps == 0) {
+        leave(s, f, &w->task);
+        return;
+    }
+    flush_ps = jitter_spread(s, DELAY_WORK, w->id.rank, fault_work_ps(s, w->id.rank, flush_ps));
+    engine_after(s->engine, flush_ps, flushed, s, (uintptr_t)f, 0);
 }
 
 struct flight *flight_of_put(struct sim *s, struct worker *w)

@@ -35,6 +35,10 @@ static const struct option options[] = {
              "mkernel explore does; 1: none"},
     {"launches", OPTION_COUNT, offsetof(struct sim_options, launches), "1", .min = 1, .max = 10000,
      .help = "kernels that an epoch takes, one behind the other; each after the first costs host.issue"},
+    {"streams_others", OPTION_COUNT, offsetof(struct sim_options, streams_others), "32", .min = 1, .max = 32,
+     .help = "streams of a GEMM or attention: pieces that others' rows are cut into at most, to replay a program by hand"},
+    {"streams_own", OPTION_COUNT, offsetof(struct sim_options, streams_own), "32", .min = 1, .max = 32,
+     .help = "the same of a rank's own rows, which all-reduce can cut"},
     {"memory", OPTION_SIZE, offsetof(struct sim_options, memory_bytes), "0B",
      .help = "refuse to run above this estimate; 0B: the run's own limit alone"},
     {"fault", OPTION_CHOICE, offsetof(struct sim_options, fault), "none", .choices = FAULT_CHOICES,
@@ -304,6 +308,16 @@ static enum status run(const struct job *job, struct run_result *r)
     return r->status;
 }
 
+static enum status baseline(const struct job *job, enum baseline which, struct run_result *r)
+{
+    const struct sim_options *o = job->options;
+    struct streams_pieces most = {0};
+
+    if (o)
+        most = (struct streams_pieces){(uint32_t)o->streams_others, (uint32_t)o->streams_own};
+    return baseline_run(job, which, most, r);
+}
+
 /* SimGrid is linked in: there is nothing to look for. */
 static enum status available(char *why, size_t why_bytes)
 {
@@ -320,6 +334,6 @@ const struct backend sim_backend = {
     .available = available,
     .memory_bytes = memory_bytes,
     .run = run,
-    .baseline = baseline_run,
+    .baseline = baseline,
     .collective = collective_time,
 };

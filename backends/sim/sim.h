@@ -18,6 +18,7 @@ struct sim_options {
     uint32_t engine;       /* enum engine_api */
     bool     unordered;    /* puts of a pair may overtake each other on every kind of NIC */
     double   disorder;     /* up to which factor delays are stretched (jitter.h); 1: none */
+    uint64_t streams_others, streams_own; /* pieces of the streams baseline at most; 0: as many as it can */
     uint64_t launches;     /* kernels that an epoch takes, one behind the other */
     uint64_t memory_bytes; /* refuse to run above; 0: the job's limit alone */
 

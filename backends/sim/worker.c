@@ -226,10 +226,10 @@ static bool phase_move(struct sim *s, struct worker *w)
     return charge(s, w, transfer_local_ps(s, w->id.rank, t));
 }
 
-/* Remote stores leave behind the worker's back, one task's at a time. */
+/* Results are flushed and remote stores leave behind the worker's back, one task's at a time. */
 static bool phase_store(struct sim *s, struct worker *w)
 {
-    if (!transfer_is_remote(s, w->id.rank, &w->task)) {
+    if (cost_flush(s->machine, w->task.op) == 0 && !transfer_is_remote(s, w->id.rank, &w->task)) {
         w->phase = PHASE_FINISH;
         return true;
     }

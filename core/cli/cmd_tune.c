@@ -18,7 +18,7 @@
 enum { POINTS, TIME, SEED, SCENARIO, SET, BACKEND, QUIET, JSON, OUTPUT, JOBS, TIMEOUT, MEMORY };
 
 static const struct flag flags[] = {
-    [POINTS] = {"--points", "N", "programs to time per problem, at most (default: 96; with --time: no bound)"},
+    [POINTS] = {"--points", "N", "programs to time per problem, at most (default: 160; with --time: no bound)"},
     [TIME] = {"--time", "TIME", "stop after about this much real time; the result then depends on the computer"},
     [SEED] = {"--seed", "N", "of the spread that the search begins with (default: 1)"},
     [SCENARIO] = {"--scenario", "PATH", "write the answer as a scenario; several problems: PATH-1.yaml, ..."},
@@ -44,7 +44,7 @@ static const struct usage usage = {
     .flags = flags,
 };
 
-#define POINTS_INITIAL 96
+#define POINTS_INITIAL 160
 
 struct request {
     const char  *file, *backend, *output, *scenario;

@@ -7,40 +7,40 @@
 #include "core/run/run.h"
 #include "core/validate/validate.h"
 
-enum { FLAG_REFERENCE, FLAG_RESULTS, FLAG_SCENARIOS, FLAG_OUTPUT, FLAG_BOUNDS, FLAG_RECORD, FLAG_FIT };
+enum { FLAG_RESULTS, FLAG_SCENARIOS, FLAG_OUTPUT, FLAG_BOUNDS, FLAG_RECORD };
 
 static const struct flag flags[] = {
-    [FLAG_REFERENCE] = {"--reference", "FOLDER", "tables of measurements (default: results/reference)"},
-    [FLAG_RESULTS] = {"--results", "FOLDER", "recorded GPU runs, *.jsonl (default: results)"},
+    [FLAG_RESULTS] = {"--results", "FOLDER", "where calibration.csv and reference/ are (default: results)"},
     [FLAG_SCENARIOS] = {"--scenarios", "FOLDER", "what fused times are simulated by (default: scenarios)"},
     [FLAG_OUTPUT] = {"--output", "FOLDER", "for rows.csv, summary.csv, errors.svg; \"none\": none (default: "
                                            "results/validation)"},
     [FLAG_BOUNDS] = {"--bounds", "FILE", "largest errors allowed (default: results/validation/bounds.csv)"},
     [FLAG_RECORD] = {"--record", NULL, "write that file anew from what is reached now"},
-    [FLAG_FIT] = {"--fit", NULL, "only fit NCCL's constants to all sources and print them for machine files"},
     {NULL, NULL, NULL},
 };
 
 static const struct usage usage = {
     .line = "validate [options]",
     .about = "Replays every measurement there is and prints how far the models are from it: published NCCL\n"
-             "times (by constants fitted to other sources), copies, GEMMs and fused kernels on H200s.\n"
+             "times (by constants fitted to other sources), GEMMs, attention, copies and fused kernels on H200s.\n"
              "Exit code 1 when an error is above its recorded bound.",
     .example = "mkernel validate",
     .flags = flags,
 };
 
 struct request {
-    const char *reference, *results, *scenarios, *output, *bounds;
-    bool record, fit;
+    const char *results, *scenarios, *output, *bounds;
+    bool record;
 };
 
 static enum status replay(const struct request *q, const struct registry *r, struct validation *v)
 {
-    TRY(validate_nccl(r, q->reference, v));
-    TRY(validate_copies(q->reference, v));
-    TRY(validate_gemms(r, q->results, v));
-    return validate_fused(r, q->reference, q->scenarios, v);
+    char reference[1024];
+
+    snprintf(reference, sizeof reference, "%s/reference", q->results);
+    TRY(validate_nccl(r, reference, v));
+    TRY(validate_measured(r, q->results, v));
+    return validate_fused(r, reference, q->scenarios, v);
 }
 
 static enum status conclude(const struct request *q, const struct validation *v)
@@ -73,9 +73,6 @@ static int read_arguments(int argc, char **argv, struct request *q)
         if (flag == ARGS_WORD)
             return args_error(&a, "unexpected argument \"%s\"", a.value);
         switch (flag) {
-        case FLAG_REFERENCE:
-            q->reference = a.value;
-            break;
         case FLAG_RESULTS:
             q->results = a.value;
             break;
@@ -91,9 +88,6 @@ static int read_arguments(int argc, char **argv, struct request *q)
         case FLAG_RECORD:
             q->record = true;
             break;
-        case FLAG_FIT:
-            q->fit = true;
-            break;
         }
     }
     return -1;
@@ -101,8 +95,7 @@ static int read_arguments(int argc, char **argv, struct request *q)
 
 int cmd_validate(int argc, char **argv, const struct registry *r)
 {
-    struct request q = {.reference = "results/reference",
-                        .results = "results",
+    struct request q = {.results = "results",
                         .scenarios = "scenarios",
                         .output = "results/validation",
                         .bounds = "results/validation/bounds.csv"};
@@ -111,8 +104,6 @@ int cmd_validate(int argc, char **argv, const struct registry *r)
 
     if (code >= 0)
         return code;
-    if (q.fit)
-        return status_exit_code(validate_calibrate(r, q.reference));
     enum status st = replay(&q, r, &v);
     if (st >= 0)
         st = conclude(&q, &v);

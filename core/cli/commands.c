@@ -21,6 +21,7 @@ const struct command commands[] = {
     {"export", "a machine for SimGrid, a run for LogGOPSim", cmd_export},
     {"machine", "write a machine file", cmd_machine},
     {"validate", "replay every measurement and print the models' errors", cmd_validate},
+    {"calibrate", "fit a machine file to what was measured on it", cmd_calibrate},
     {"doctor", "check what this build and this host offer", cmd_doctor},
     {"help", "print this, or the help of a verb", cmd_help},
     {NULL, NULL, NULL},

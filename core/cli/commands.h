@@ -24,6 +24,7 @@ int cmd_import(int argc, char **argv, const struct registry *r);
 int cmd_export(int argc, char **argv, const struct registry *r);
 int cmd_machine(int argc, char **argv, const struct registry *r);
 int cmd_validate(int argc, char **argv, const struct registry *r);
+int cmd_calibrate(int argc, char **argv, const struct registry *r);
 int cmd_doctor(int argc, char **argv, const struct registry *r);
 int cmd_help(int argc, char **argv, const struct registry *r);
 

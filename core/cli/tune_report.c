@@ -98,7 +98,7 @@ static void print_axis(const struct tune *t, const struct tune_problem *p, uint3
 void tune_report_landscape(const struct tune *t, const struct tune_problem *p, FILE *f)
 {
     static const char *const ends[] = {
-        [TUNE_SETTLED] = "no single change makes the best one faster",
+        [TUNE_SETTLED] = "no single change makes the best one of either form faster",
         [TUNE_POINTS] = "all points are used up",
         [TUNE_TIME] = "the time is used up",
     };

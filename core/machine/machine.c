@@ -38,6 +38,8 @@ const struct option machine_options[] = {
         .help = "depth of one step"),
     ROW("gemm.fixed", TIME, gemm.fixed_ps, TIME_RANGE,
         .help = "per tile: prologue and the part of the epilogue that nothing hides"),
+    ROW("gemm.flush", TIME, gemm.flush_ps, TIME_RANGE, .initial = "0ps",
+        .help = "from a tile's last step until its result is stored, while the SM goes on"),
     ROW("gemm.swiglu", TIME, gemm.swiglu_ps, TIME_RANGE, .initial = "1.2us",
         .help = "more for a tile whose sums are gate and up of an activation"),
 
@@ -110,6 +112,8 @@ const struct option machine_options[] = {
         .help = "a GEMM step of the kernel that runs programs, over the library's"),
     ROW("program.attention", NUMBER, program.attention, .initial = "1", .min = 0.1, .max = 10,
         .help = "the same of an attention step"),
+    ROW("program.attention_64", NUMBER, program.attention_64, .initial = "1", .min = 0.1, .max = 10,
+        .help = "the same at head dimension 64"),
     ROW("library.attention", NUMBER, library.attention, .initial = "1", .min = 0.1, .max = 10,
         .help = "an attention step of the library that baselines use, over attention.step"),
     ROW("library.exchange", NUMBER, library.exchange, .initial = "1", .min = 0.01, .max = 1,
@@ -149,6 +153,8 @@ const struct option machine_options[] = {
         .help = "Simple: from stored to seen by a peer, fence and flag"),
     ROW("nccl_flow.step", TIME, nccl_flow.step_ps, TIME_RANGE, .initial = "2.153us",
         .help = "Simple: a CTA's fixed time for a slice"),
+    ROW("nccl_flow.copy_rate", RATE, nccl_flow.copy_rate, RATE_NEEDED, .initial = "47.2GB/s",
+        .help = "what one of its CTAs copies"),
     ROW("nccl_flow.link_rate", RATE, nccl_flow.link_rate, RATE_NEEDED, .initial = "375.6GB/s",
         .help = "what a GPU's NVLinks carry under NCCL"),
     ROW("nccl_flow.nvls_rate", RATE, nccl_flow.nvls_rate, RATE_NEEDED, .initial = "325.6GB/s",
@@ -265,6 +271,7 @@ static enum status read_machine(const struct yaml_node *root, const char *path, 
     if (what_lacks(&m))
         return refuse(root, what_lacks(&m));
     name_from_path(path, m.name);
+    m.derived = base != NULL;
     *out = m;
     return ST_OK;
 }
@@ -325,13 +332,24 @@ static uint64_t interpolate(const struct step_cost *a, const struct step_cost *b
     return (uint64_t)((__int128)a->step_ps + rise * (__int128)(x - a->duration_ps) / width);
 }
 
+static uint64_t between_64_and_128(int64_t low_ps, int64_t high_ps, uint64_t head_dim)
+{
+    if (head_dim <= 64)
+        return (uint64_t)low_ps;
+    return (uint64_t)(low_ps + (high_ps - low_ps) * (int64_t)(min_u64(head_dim, 128) - 64) / 64);
+}
+
 uint64_t machine_attention_step_ps(const struct machine *m, uint64_t head_dim)
 {
-    int64_t low = (int64_t)m->attention.step_64_ps, high = (int64_t)m->attention.step_128_ps;
+    return between_64_and_128((int64_t)m->attention.step_64_ps, (int64_t)m->attention.step_128_ps, head_dim);
+}
 
-    if (head_dim <= 64)
-        return (uint64_t)low;
-    return (uint64_t)(low + (high - low) * (int64_t)(min_u64(head_dim, 128) - 64) / 64);
+uint64_t machine_program_attention_step_ps(const struct machine *m, uint64_t head_dim)
+{
+    double low = (double)m->attention.step_64_ps * m->program.attention_64;
+    double high = (double)m->attention.step_128_ps * m->program.attention;
+
+    return between_64_and_128((int64_t)(low + 0.5), (int64_t)(high + 0.5), head_dim);
 }
 
 uint64_t machine_gemm_step_ps(const struct machine *m, uint64_t duration_ps)

@@ -32,6 +32,7 @@ struct machine {
     char     name[OPTION_TEXT_BYTES]; /* the file's name without .yaml */
     char     title[OPTION_TEXT_BYTES];
     char     model_error[OPTION_TEXT_BYTES]; /* of simulated against measured fused times; "": not known */
+    bool     derived; /* its file names a base, and cannot be one itself */
     uint64_t nodes_max;
     uint64_t gpus_per_node;
 
@@ -45,6 +46,7 @@ struct machine {
     struct { /* one SM's tensor work on a tile of tile_m x tile_n, in steps of step_k */
         uint64_t         tile_m, tile_n, step_k;
         uint64_t         fixed_ps; /* per tile: prologue, and what of the epilogue is not hidden */
+        uint64_t         flush_ps; /* last step to result in memory, while the SM goes on: what others wait for */
         uint64_t         swiglu_ps; /* more where gate and up sums become an activation */
         uint32_t         step_count;
         struct step_cost steps[MACHINE_TABLE_MAX]; /* rising duration */
@@ -94,6 +96,7 @@ struct machine {
 
     struct { /* what runs programs, against the library on the same GPU */
         double gemm, attention; /* time of a step over the library's */
+        double attention_64;    /* of attention at head dimension 64 */
     } program;
 
     struct { /* the baselines, against what was measured of the library alone */
@@ -126,6 +129,7 @@ struct machine {
         uint64_t hop_ll_ps;     /* LL: from stored to seen by the peer; LL128 takes twice that */
         uint64_t hop_ps;        /* Simple: fence and flag, from a peer to the next */
         uint64_t step_ps;       /* Simple: a CTA's time for a slice, whatever its size */
+        double   copy_rate;     /* what one CTA copies, by loads and stores in a loop of its own */
         double   link_rate;     /* what a GPU's NVLinks carry under NCCL */
         double   nvls_rate;     /* the same while the switch reduces and multicasts */
         uint64_t nvls_step_ps;  /* of a chunk there */
@@ -167,6 +171,8 @@ enum status machine_holds(const struct machine *m, struct world w, char *why, si
 
 /* Time of one step of attention at that head dimension, which lies from 64 to 128. */
 uint64_t machine_attention_step_ps(const struct machine *m, uint64_t head_dim);
+/* The same of the kernel that runs programs. */
+uint64_t machine_program_attention_step_ps(const struct machine *m, uint64_t head_dim);
 
 /* Time of one k step in a GEMM that keeps all SMs busy for about duration_ps. */
 uint64_t machine_gemm_step_ps(const struct machine *m, uint64_t duration_ps);

@@ -1,14 +1,10 @@
 /* Machine files as text: every key with its value and, as a comment, what it means. */
 #include "core/machine/machine.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "core/log.h"
+#include "core/file.h"
 #include "core/parse/units.h"
 
 /* Plain words stand as they are; all else between double quotes. */
@@ -86,49 +82,24 @@ static void write_machine(FILE *f, const struct machine *m, const char *origin)
     }
 }
 
-/* Everything is on disk before the name appears, and link() refuses a name that exists. */
-static enum status write_file(const char *path, char *temp, const struct machine *m,
-                              const char *origin)
-{
-    int fd = mkstemp(temp);
-    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
-    int error = f ? 0 : errno;
+struct writing {
+    const struct machine *machine;
+    const char           *origin;
+};
 
-    if (f) {
-        write_machine(f, m, origin);
-        if (fflush(f) != 0 || fchmod(fd, 0644) != 0 || fsync(fd) != 0)
-            error = errno;
-        if (fclose(f) != 0 && error == 0)
-            error = errno;
-    }
-    if (error == 0 && link(temp, path) != 0)
-        error = errno;
-    if (fd >= 0)
-        unlink(temp);
-    if (error == EEXIST) {
-        log_error("%s: exists already; expected the name of a new file", path);
-        return ST_INPUT;
-    }
-    if (error != 0) {
-        log_error("%s: cannot write: %s", path, strerror(error));
-        return ST_IO;
-    }
-    return ST_OK;
+static void write_file(void *arg, FILE *f)
+{
+    const struct writing *w = arg;
+
+    write_machine(f, w->machine, w->origin);
 }
 
 enum status machine_write(const struct machine *m, const char *origin, const char *path)
 {
-    char temp[4096];
-    int size;
+    struct writing w = {m, origin};
 
-    if (!path) {
-        write_machine(stdout, m, origin);
-        return fflush(stdout) == 0 ? ST_OK : ST_IO;
-    }
-    size = snprintf(temp, sizeof temp, "%s.XXXXXX", path);
-    if (size < 0 || size >= (int)sizeof temp) {
-        log_error("%.60s...: the path is too long", path);
-        return ST_INPUT;
-    }
-    return write_file(path, temp, m, origin);
+    if (path)
+        return file_create(path, write_file, &w);
+    write_machine(stdout, m, origin);
+    return fflush(stdout) == 0 ? ST_OK : ST_IO;
 }

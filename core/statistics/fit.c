@@ -2,10 +2,12 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define STEP 0.02 /* of a parameter, for its slope */
+#define GAIN 1e-5 /* a round that lowers the sum by less is the last */
 
 struct state {
     const struct fit *fit;
@@ -116,7 +118,8 @@ static void find_step(const struct state *s, const double *logs, double damping,
     solve(a, count, step_out);
 }
 
-static void fit_round(struct state *s, double *logs, double *damping)
+/* False: nothing is gained any more. */
+static bool fit_round(struct state *s, double *logs, double *damping)
 {
     double step[FIT_PARAMETERS_MAX], next[FIT_PARAMETERS_MAX];
     double before = total(s, logs, s->residuals);
@@ -127,37 +130,115 @@ static void fit_round(struct state *s, double *logs, double *damping)
         for (uint32_t i = 0; i < s->fit->parameter_count; i++)
             next[i] = logs[i] + fmax(-0.5, fmin(0.5, step[i]));
         residuals_at(s, next, s->other);
-        if (total(s, next, s->other) < before) {
+        double after = total(s, next, s->other);
+        if (after < before) {
             memcpy(logs, next, s->fit->parameter_count * sizeof(logs[0]));
             memcpy(s->residuals, s->other, s->fit->residual_count * sizeof(s->other[0]));
             *damping /= 3;
-            return;
+            return after < before * (1 - GAIN);
         }
         *damping *= 4;
     }
+    return false;
+}
+
+static void state_open(struct state *s, const struct fit *f, const double *parameters, double *logs)
+{
+    uint32_t n = f->residual_count;
+
+    assert(f->parameter_count > 0 && f->parameter_count <= FIT_PARAMETERS_MAX && n > 0);
+    s->fit = f;
+    s->residuals = calloc(n, sizeof(double));
+    s->other = calloc(n, sizeof(double));
+    s->slopes = calloc((size_t)n * f->parameter_count, sizeof(double));
+    assert(s->residuals != NULL && s->other != NULL && s->slopes != NULL);
+    for (uint32_t i = 0; i < f->parameter_count; i++)
+        s->start[i] = logs[i] = log(parameters[i]);
+    residuals_at(s, logs, s->residuals);
+}
+
+static void state_close(struct state *s)
+{
+    free(s->residuals);
+    free(s->other);
+    free(s->slopes);
 }
 
 double fit_run(const struct fit *f, double *parameters)
 {
-    struct state s = {.fit = f};
+    struct state s;
     double logs[FIT_PARAMETERS_MAX], damping = 0.01;
-    uint32_t n = f->residual_count;
 
-    assert(f->parameter_count > 0 && f->parameter_count <= FIT_PARAMETERS_MAX && n > 0);
-    s.residuals = calloc(n, sizeof(double));
-    s.other = calloc(n, sizeof(double));
-    s.slopes = calloc((size_t)n * f->parameter_count, sizeof(double));
-    assert(s.residuals != NULL && s.other != NULL && s.slopes != NULL);
-    for (uint32_t i = 0; i < f->parameter_count; i++)
-        s.start[i] = logs[i] = log(parameters[i]);
-    residuals_at(&s, logs, s.residuals);
-    for (uint32_t round = 0; round < f->rounds; round++)
-        fit_round(&s, logs, &damping);
+    state_open(&s, f, parameters, logs);
+    for (uint32_t round = 0; round < f->rounds && fit_round(&s, logs, &damping); round++)
+        ;
     for (uint32_t i = 0; i < f->parameter_count; i++)
         parameters[i] = exp(logs[i]);
-    double left = total(&s, logs, s.residuals) / n;
-    free(s.residuals);
-    free(s.other);
-    free(s.slopes);
+    double left = total(&s, logs, s.residuals) / f->residual_count;
+    state_close(&s);
     return left;
+}
+
+/* ---- how far to trust it ---- */
+
+/* Mean square of what is left, for as many residuals as parameters do not use up. */
+static double variance(const struct state *s)
+{
+    uint32_t n = s->fit->residual_count, used = s->fit->parameter_count;
+    double sum = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        sum += loss_of(s->residuals[i], s->fit->knee);
+    return fmax(n > used ? sum / (n - used) : 0, FIT_NOISE * FIT_NOISE);
+}
+
+static double slopes_product(const struct state *s, uint32_t p, uint32_t q)
+{
+    uint32_t n = s->fit->residual_count;
+    double sum = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        sum += s->slopes[p * n + i] * s->slopes[q * n + i];
+    return sum;
+}
+
+/* Row `p` of the inverse of the slopes' products, of which the element on the diagonal is wanted. */
+static double inverse_diagonal(const struct state *s, uint32_t p)
+{
+    uint32_t count = s->fit->parameter_count;
+    double a[FIT_PARAMETERS_MAX][FIT_PARAMETERS_MAX + 1] = {{0}}, x[FIT_PARAMETERS_MAX];
+
+    for (uint32_t r = 0; r < count; r++) {
+        for (uint32_t c = 0; c < count; c++)
+            a[r][c] = slopes_product(s, r, c);
+        a[r][r] = a[r][r] * (1 + 1e-9) + 1e-12; /* what nothing moves with must not spoil the others */
+        a[r][count] = r == p ? 1 : 0;
+    }
+    solve(a, count, x);
+    return x[p];
+}
+
+static uint32_t count_moved(const struct state *s, uint32_t p)
+{
+    uint32_t n = s->fit->residual_count, moved = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        moved += fabs(s->slopes[p * n + i]) >= 0.05;
+    return moved;
+}
+
+void fit_spread(const struct fit *f, const double *parameters, struct fit_spread *out)
+{
+    struct state s;
+    double logs[FIT_PARAMETERS_MAX], scale;
+
+    state_open(&s, f, parameters, logs);
+    find_slopes(&s, logs);
+    scale = variance(&s);
+    for (uint32_t p = 0; p < f->parameter_count; p++) {
+        bool moves = slopes_product(&s, p, p) > 1e-9;
+        out->count[p] = count_moved(&s, p);
+        out->relative[p] = moves ? sqrt(fabs(inverse_diagonal(&s, p)) * scale) : INFINITY;
+    }
+    state_close(&s);
 }

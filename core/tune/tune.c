@@ -23,6 +23,7 @@ struct search {
     struct tune_place        *places;      /* of every candidate so far, refused ones too */
     uint64_t                 *units;       /* its unit; TUNE_NONE: refused */
     uint64_t                  count, space;
+    bool                      cut;         /* a candidate was left out for want of points */
     enum status               status;
 };
 
@@ -128,7 +129,10 @@ static void propose(struct search *s, struct tune_place place)
 {
     struct point *p;
 
-    if (find_place(s, &place) != TUNE_NONE || !points_left(s))
+    if (find_place(s, &place) != TUNE_NONE)
+        return;
+    s->cut |= !points_left(s);
+    if (!points_left(s))
         return;
     if (s->count == s->space) {
         s->space = s->space ? 2 * s->space : 64;
@@ -259,37 +263,99 @@ static struct tune_place best_place(const struct search *s)
     return (struct tune_place){0};
 }
 
-/* All values of one axis beside the best so far. */
-static void scan_axis(struct search *s, uint32_t axis)
+/* ---- descents ---- */
+
+/* Each form has a descent of its own: where the best fused program beats the best unfused one, but not with the parameters
+ * that are best for that one, a step of one axis at a time would never see it. */
+#define FORM_AXIS 0
+#define FORMS     2
+
+struct descent {
+    uint64_t at;              /* the candidate where it stands; TUNE_NONE: its form does not run */
+    uint32_t axis, unchanged; /* scanned next; scanned since it moved */
+};
+
+static uint64_t time_of(const struct search *s, uint64_t candidate)
 {
-    struct tune_place place = best_place(s);
-    uint64_t          first = s->tune->unit_count;
+    uint64_t unit = s->units[candidate];
+
+    return unit == TUNE_NONE ? 0 : tune_time_ps(&s->tune->units[unit]);
+}
+
+/* The form's fastest candidate. */
+static uint64_t best_of_form(const struct search *s, uint8_t form)
+{
+    uint64_t best = TUNE_NONE;
+
+    for (uint64_t i = 0; i < s->count; i++)
+        if (s->places[i].at[FORM_AXIS] == form && time_of(s, i) > 0 &&
+            (best == TUNE_NONE || time_of(s, i) < time_of(s, best)))
+            best = i;
+    return best;
+}
+
+/* Times all values of one axis beside that place, and returns the fastest candidate of these. */
+static uint64_t scan_axis(struct search *s, uint32_t axis, uint64_t from)
+{
+    struct tune_place place = s->places[from];
+    uint64_t          first = s->tune->unit_count, best = from;
 
     for (uint32_t v = 0; v < s->problem->space.axes[axis].count; v++) {
         place.at[axis] = (uint8_t)v;
         propose(s, place);
     }
     run_batch(s, first);
+    for (uint32_t v = 0; v < s->problem->space.axes[axis].count; v++) {
+        place.at[axis] = (uint8_t)v;
+        uint64_t found = find_place(s, &place);
+        if (found != TUNE_NONE && time_of(s, found) > 0 && time_of(s, found) < time_of(s, best))
+            best = found;
+    }
+    return best;
 }
 
-static void run_descent(struct search *s)
+static bool is_settled(const struct search *s, const struct descent *d)
 {
-    struct tune_problem *p = s->problem;
-    uint32_t             axes = p->space.axis_count;
+    return d->at == TUNE_NONE || d->unchanged >= s->problem->space.axis_count - 1;
+}
 
-    for (uint32_t axis = 0, unchanged = 0; unchanged < axes; axis = (axis + 1) % axes) {
-        uint64_t before = p->program;
+static void step_down(struct search *s, struct descent *d)
+{
+    uint64_t next = scan_axis(s, d->axis, d->at);
 
-        if (s->status < 0)
-            return;
-        if (!points_left(s) || !time_left(s)) {
-            p->end = time_left(s) ? TUNE_POINTS : TUNE_TIME;
-            return;
+    d->unchanged = next == d->at ? d->unchanged + 1 : 0;
+    d->at = next;
+    d->axis = d->axis + 1 < s->problem->space.axis_count ? d->axis + 1 : FORM_AXIS + 1;
+}
+
+static void begin_descents(struct search *s, struct descent *d)
+{
+    const struct tune_space *space = &s->problem->space;
+    struct tune_place        own = tune_space_place(space, s->tune->units[s->problem->start].point);
+
+    assert(space->axes[FORM_AXIS].option == NULL && space->axes[FORM_AXIS].count == FORMS);
+    scan_axis(s, FORM_AXIS, find_place(s, &own)); /* where each form can begin */
+    for (uint8_t form = 0; form < FORMS; form++)
+        d[form] = (struct descent){.at = best_of_form(s, form), .axis = FORM_AXIS + 1};
+}
+
+/* Both descents in turn. */
+static void run_descents(struct search *s)
+{
+    struct descent descents[FORMS];
+    uint32_t       settled = 0;
+
+    begin_descents(s, descents);
+    while (settled < FORMS && s->status >= 0 && !s->cut && time_left(s)) {
+        settled = 0;
+        for (uint32_t i = 0; i < FORMS; i++) {
+            if (is_settled(s, &descents[i]))
+                settled++;
+            else if (s->status >= 0 && !s->cut)
+                step_down(s, &descents[i]);
         }
-        scan_axis(s, axis);
-        unchanged = p->program == before ? unchanged + 1 : 0;
     }
-    p->end = TUNE_SETTLED;
+    s->problem->end = s->cut ? TUNE_POINTS : settled < FORMS ? TUNE_TIME : TUNE_SETTLED;
 }
 
 /* What makes no difference goes back to what the scenario says. */
@@ -382,7 +448,7 @@ static enum status tune_problem(struct tune *t, const struct tune_config *config
     if (s.status >= 0 && points_left(&s) && time_left(&s))
         run_spread(&s);
     if (s.status >= 0)
-        run_descent(&s);
+        run_descents(&s);
     if (s.status >= 0)
         run_plain(&s);
     choose(&s);

@@ -4,8 +4,8 @@
  * The space.  An axis per parameter of the kernel: the values its option row offers (struct option, `choices`) and
  *   those that the scenario's own points hold; what has one value is no axis.  The form, fused or unfused, is one more.
  * The search.  First the scenario's own points and the baselines; then a spread, a Latin hypercube drawn from the
- *   seed, in which every value of every axis occurs about as often; then axis by axis all values beside the best
- *   found so far, until a whole round finds nothing better.  Last, what makes no difference (0.1 %) goes back, axis by
+ *   seed, in which every value of every axis occurs about as often; then, for each form, axis by axis all values
+ *   beside the form's best found so far, until a whole round finds nothing better.  Last, what makes no difference (0.1 %) goes back, axis by
  *   axis, to what the scenario says.
  * The budget.  `points` bounds the programs timed per problem, and the result depends on scenario and seed alone.
  *   `time_ns` bounds real time: what is found in it depends on the computer. */
@@ -48,7 +48,7 @@ void tune_space_apply(const struct tune_space *s, struct tune_place place, struc
 
 /* Why a search ended. */
 enum tune_end {
-    TUNE_SETTLED, /* no single change makes the best one faster */
+    TUNE_SETTLED, /* no single change makes the best one of either form faster */
     TUNE_POINTS,  /* the points are used up */
     TUNE_TIME,    /* so is the time */
 };

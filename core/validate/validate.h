@@ -1,5 +1,5 @@
-/* Predictions against everything that was measured: published NCCL times, copies over NVLink, fused
- * kernels.  The models are reached through the contracts of backends, so nothing here knows one.
+/* Predictions against everything that was measured: published NCCL times, plain GEMMs, attention, copies
+ * over NVLink, fused kernels.  The models are reached through the contracts of backends, so nothing here knows one.
  *
  * Held out.  NCCL's constants are fitted to sources of published rows (a source: one author).  The
  * rows of a source are predicted by a fit that did not see it; where it is the only source, by the
@@ -17,7 +17,7 @@
 #define VALIDATE_TEXT 64
 
 struct validate_row {
-    char     set[16];                /* "nccl", "copy", "fused" */
+    char     set[16];                /* "nccl", "gemm", "attention", "copy", "fused" */
     char     place[24];              /* "in a node", "across nodes", "two GPUs" */
     char     size[24];               /* class: ">= 1 MiB" */
     char     what[VALIDATE_TEXT];    /* collective, kernel and variant, way of copying */
@@ -42,11 +42,8 @@ void validation_free(struct validation *v);
 /* Each appends the rows of its tables in `folder` (results/reference).  What is left out is said on
  * stdout with the reason. */
 enum status validate_nccl(const struct registry *r, const char *folder, struct validation *v);
-/* Fits NCCL's constants to all those sources and prints them as sections of machine files. */
-enum status validate_calibrate(const struct registry *r, const char *folder);
-enum status validate_copies(const char *folder, struct validation *v);
-/* GEMMs of the records FOLDER/x.jsonl (results). */
-enum status validate_gemms(const struct registry *r, const char *folder, struct validation *v);
+/* Plain GEMMs, attention and copies in the files that FOLDER/calibration.csv lists (results). */
+enum status validate_measured(const struct registry *r, const char *folder, struct validation *v);
 /* Runs the scenarios SCENARIOS/KERNEL/nvlink2.yaml at the shapes that were measured. */
 enum status validate_fused(const struct registry *r, const char *folder, const char *scenarios,
                            struct validation *v);

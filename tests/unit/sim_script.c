@@ -92,7 +92,7 @@ static const struct machine round_machine = {
              .drained_ps = 3 * US,
              .pipelined_ps = US,
              .reduce_rate = 65536e6},
-    .program = {.gemm = 1, .attention = 1},
+    .program = {.gemm = 1, .attention = 1, .attention_64 = 1},
     .flag = {.dispatch_ps = US / 2, .local_ps = US / 4, .peer_ps = US * 3 / 2},
     .host = {.launch_ps = 5 * US, .issue_ps = 100 * US},
     .nvlink = {.rate = 262144e6, .latency_ps = US},

@@ -54,7 +54,7 @@ static double baseline_ms(const struct machine *m, struct world w, enum collecti
     struct kernel kernel = {.family = &problem_gemm, .collective = what};
     struct job job = {.world = w, .kernel = &kernel, .problem = &p, .machine = m, .timing = timing};
 
-    ck_assert_int_eq(baseline_run(&job, which, &result), ST_OK);
+    ck_assert_int_eq(baseline_run(&job, which, (struct streams_pieces){0}, &result), ST_OK);
     ck_assert_int_eq(result.status, ST_OK);
     ck_assert_uint_eq(result.sample_count, 1);
     ck_assert_uint_eq(result.epochs, 1);
@@ -65,7 +65,7 @@ static double baseline_ms(const struct machine *m, struct world w, enum collecti
 /* The measured program used one copy and halves; for AR the better of one and four own pieces. */
 static double two_streams_ms(const struct machine *m, enum collective what, struct problem p)
 {
-    struct streams_setup setup = {m, {1, 2}, p, what, 0, 0, 0};
+    struct streams_setup setup = {.machine = m, .world = {1, 2}, .problem = p, .collective = what};
     double one = streams_time(&setup, (struct streams_cut){.local = 1, .own = 1}).time_ps;
     double four = streams_time(&setup, (struct streams_cut){.local = 1, .own = 4}).time_ps;
 
@@ -199,7 +199,7 @@ static double attention_ms(const struct machine *m, struct world w, const struct
     struct job job = {.world = w, .kernel = &kernel, .problem = p, .machine = m,
                       .timing = {.mode = TIMING_ISOLATED}};
 
-    ck_assert_int_eq(baseline_run(&job, which, &result), ST_OK);
+    ck_assert_int_eq(baseline_run(&job, which, (struct streams_pieces){0}, &result), ST_OK);
     return (double)result.sample_ps[0] / 1e9;
 }
 
@@ -236,17 +236,17 @@ START_TEST(what_cannot_be_timed_says_so)
 
     for (int which = BASELINE_NCCL; which <= BASELINE_STREAMS; which++) {
         job.problem = &huge;
-        ck_assert_int_eq(baseline_run(&job, which, &result), ST_UNSUPPORTED);
+        ck_assert_int_eq(baseline_run(&job, which, (struct streams_pieces){0}, &result), ST_UNSUPPORTED);
         ck_assert_ptr_nonnull(strstr(result.report, "2^44"));
         ck_assert_uint_eq(result.sample_count, 0);
         job.problem = &slow;
-        ck_assert_int_eq(baseline_run(&job, which, &result), ST_UNSUPPORTED);
+        ck_assert_int_eq(baseline_run(&job, which, (struct streams_pieces){0}, &result), ST_UNSUPPORTED);
         ck_assert_ptr_nonnull(strstr(result.report, "thousand seconds"));
     }
     job.problem = &normal;
     m.nccl.ring_channels = 0;
     m.nccl.nvls = false;
-    ck_assert_int_eq(baseline_run(&job, BASELINE_NCCL, &result), ST_INPUT);
+    ck_assert_int_eq(baseline_run(&job, BASELINE_NCCL, (struct streams_pieces){0}, &result), ST_INPUT);
     ck_assert_ptr_nonnull(strstr(result.report, "nccl section"));
 }
 END_TEST

@@ -67,6 +67,26 @@ START_TEST(a_wait_costs_latency_and_dispatch)
 }
 END_TEST
 
+/* A tile's result takes its time into memory while the worker computes the next. */
+START_TEST(a_flush_delays_what_others_see)
+{
+    script_init(&s, 1, 2);
+    s.machine.gemm.flush_ps = 2 * US;
+    for (int i = 0; i < 3; i++)
+        script_gemm(&s, 0, COMPUTE, 640, 0);
+    ck_time(script_time_ps(&s), 0.5 + 3 * GEMM_US(10) + 2);
+
+    task_signal(&s.tasks[0][COMPUTE][1], 0, READY, 1);
+    task_wait(script_gemm(&s, 0, COMM, 640, 0), READY, 1, FLAG_TOTAL);
+    ck_time(script_time_ps(&s), 0.5 + 2 * GEMM_US(10) + 2 + 0.25 + 0.5 + GEMM_US(10) + 2);
+
+    script_init(&s, 1, 2);
+    s.machine.gemm.flush_ps = 2 * US;
+    script_gemm(&s, 0, COMPUTE, 640, 1); /* then 64 KiB over the link, at 256 KiB/us */
+    ck_time(script_time_ps(&s), 0.5 + GEMM_US(10) + 2 + 1 + 0.25);
+}
+END_TEST
+
 START_TEST(a_step_waits_for_its_own_flag)
 {
     struct task *t;
@@ -503,6 +523,7 @@ int main(void)
     tcase_add_test(time, workers_share_a_queue);
     tcase_add_test(time, launch_is_charged_when_asked_for);
     tcase_add_test(time, a_wait_costs_latency_and_dispatch);
+    tcase_add_test(time, a_flush_delays_what_others_see);
     tcase_add_test(time, a_step_waits_for_its_own_flag);
     tcase_add_test(time, waits_for_several_flags_leave_nothing_behind);
     tcase_add_test(time, late_waits_overlap_the_main_loop);

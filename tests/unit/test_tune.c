@@ -83,6 +83,17 @@ static uint64_t memory(const struct job *job)
 
 static const struct backend ground = {.name = "ground", .memory_bytes = memory, .run = run, .baseline = baseline};
 
+/* Unfused, nothing matters, and all is nearly as fast as the one best fused program. */
+static enum status run_plain(const struct job *job, struct run_result *r)
+{
+    run(job, r);
+    if (strcmp(job->program->variant, "unfused") == 0)
+        r->sample_ps[0] = 1003;
+    return r->status;
+}
+
+static const struct backend plain = {.name = "plain", .memory_bytes = memory, .run = run_plain, .baseline = baseline};
+
 static volatile sig_atomic_t interrupted;
 
 static struct tune_config config(uint64_t points, uint64_t seed, uint32_t jobs)
@@ -125,6 +136,21 @@ START_TEST(the_lowest_point_is_found)
     ck_assert_uint_le(t.problems[0].timed, 60);
     ck_assert_uint_gt(t.problems[0].refused, 0);
     ck_assert_uint_eq(t.problems[0].streams, TUNE_NONE);
+    tune_destroy(&t);
+}
+END_TEST
+
+START_TEST(each_form_descends_to_its_own_best)
+{
+    struct scenario    s = make_scenario(1, 5000);
+    struct tune_config c = config(40, (uint64_t)_i, 2);
+    struct tune        t;
+
+    s.backend = &plain;
+    ck_assert_int_eq(tune_run(&s, &c, &t), ST_OK);
+    ck_assert_int_eq(t.problems[0].end, TUNE_SETTLED);
+    ck_assert_uint_eq(tune_time_ps(&t.units[t.problems[0].program]), 1000);
+    ck_assert_int_eq(t.units[t.problems[0].program].point->program, PROGRAM_FUSED);
     tune_destroy(&t);
 }
 END_TEST
@@ -222,6 +248,7 @@ int main(void)
     while (kernels[kernel_count])
         kernel_count++;
     tcase_add_loop_test(t, the_lowest_point_is_found, 0, 4);
+    tcase_add_loop_test(t, each_form_descends_to_its_own_best, 0, 4);
     tcase_add_test(t, jobs_and_repetition_change_nothing);
     tcase_add_loop_test(t, the_budget_is_kept, 1, 5);
     tcase_add_test(t, a_faster_baseline_is_the_answer);
