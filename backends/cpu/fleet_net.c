@@ -195,7 +195,8 @@ static enum status connect_here(struct fleet *f)
 #define END_S 2 /* that ending may take when the run has failed already */
 
 /* Runs fn(f) in a thread, which is left behind when it takes too long: libfabric's shm waits for ever for a lock that a
- * peer held as it died.  A thread in somebody else's library cannot be ended, but the run has a report to give. */
+ * peer held as it died.  A thread in somebody else's library cannot be ended, but the run has a report to give, and
+ * its process ends then. */
 static void run_bounded(struct fleet *f, void *(*fn)(void *fleet))
 {
     uint64_t timeout_s = f->options->timeout_ps / 1000000000000 * TIMEOUT_SCALE;
@@ -350,7 +351,8 @@ void fleet_net_stop(struct fleet *f)
     if (f->stuck)
         fleet_fail(f, STOP_NET, ST_HANG, "the transport %s does not return from a call",
                    f->endpoints[0]->transport->name);
-    f->proxy = NULL;
+    else
+        f->proxy = NULL;
 }
 
 /* ---- while it runs ---- */

@@ -4,7 +4,10 @@
  *
  * With 8 bytes of completion data a put is one write, whose data are the flag's number and value.  With 4
  * bytes, or when something does not fit, the signal is a message beside the write (ofi_arrivals.h).  A
- * bare signal always is one: shm 1.17 never completes a write of 0 bytes. */
+ * bare signal always is one: shm 1.17 never completes a write of 0 bytes.
+ *
+ * A put is complete when it has been delivered.  Where the provider keeps the order to a peer, one acknowledgement says
+ * so of many (ofi_acks.h). */
 #include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>

@@ -14,6 +14,7 @@ struct bench {
     struct setting setting;
     uint32_t       turn;
     uint32_t       puts, rounds; /* for bandwidth; for latency */
+    bool           one_sided; /* as ib_write_bw: the receiver may sleep, and all puts are of the same bytes */
     bool           delivered; /* the plain library, too, waits for the delivery of each write */
     double        *figure; /* MB/s (1e6); us one way */
 };
