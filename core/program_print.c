@@ -1,61 +1,32 @@
 #include "core/program_print.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/route.h"
+#include "core/text.h"
 
 #define STEP_WAITS_SHOWN 4
-
-struct text {
-    char  *out;
-    size_t size, used;
-};
-
-static struct text text_begin(char *out, size_t out_bytes)
-{
-    if (out_bytes > 0)
-        out[0] = 0;
-    return (struct text){.out = out, .size = out_bytes};
-}
-
-static void add(struct text *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void add(struct text *x, const char *format, ...)
-{
-    va_list args;
-    int     n;
-
-    if (x->used >= x->size)
-        return;
-    va_start(args, format);
-    n = vsnprintf(x->out + x->used, x->size - x->used, format, args);
-    va_end(args);
-    x->used += n > 0 ? (size_t)n : 0;
-    if (x->used >= x->size && x->size > 4)
-        strcpy(x->out + x->size - 4, "...");
-}
 
 static void add_rank(struct text *x, uint32_t self, uint32_t rank)
 {
     if (rank == RANK_NODE)
-        add(x, "node ");
+        text_add(x, "node ");
     else if (rank == RANK_EACH)
-        add(x, "each ");
+        text_add(x, "each ");
     else if (rank != self)
-        add(x, "rank %" PRIu32 " ", rank);
+        text_add(x, "rank %" PRIu32 " ", rank);
 }
 
 static void add_range(struct text *x, uint64_t first, uint64_t count)
 {
     if (count == 0)
-        add(x, "none");
+        text_add(x, "none");
     else if (count == 1)
-        add(x, "%" PRIu64, first);
+        text_add(x, "%" PRIu64, first);
     else
-        add(x, "%" PRIu64 "..%" PRIu64, first, first + count - 1);
+        text_add(x, "%" PRIu64 "..%" PRIu64, first, first + count - 1);
 }
 
 /* Rows and columns where the operand is a rectangle of its buffer, else its place in memory. */
@@ -66,19 +37,19 @@ static void add_operand(struct text *x, const struct program *p, uint32_t self, 
     uint64_t             row, col;
 
     add_rank(x, self, o->rank);
-    add(x, "%s[", b->name);
+    text_add(x, "%s[", b->name);
     row = b->cols ? o->offset / b->cols : 0;
     col = b->cols ? o->offset % b->cols : 0;
     if (b->cols && (o->ld == b->cols || rows <= 1) && col + cols <= b->cols) {
         add_range(x, row, rows);
-        add(x, ", ");
+        text_add(x, ", ");
         add_range(x, col, cols);
     } else if (o->ld == cols || rows <= 1) {
-        add(x, "@%" PRIu64 ", %" PRIu64 " x %" PRIu64, o->offset, rows, cols);
+        text_add(x, "@%" PRIu64 ", %" PRIu64 " x %" PRIu64, o->offset, rows, cols);
     } else {
-        add(x, "@%" PRIu64 ", %" PRIu64 " x %" PRIu64 " ld %" PRIu64, o->offset, rows, cols, o->ld);
+        text_add(x, "@%" PRIu64 ", %" PRIu64 " x %" PRIu64 " ld %" PRIu64, o->offset, rows, cols, o->ld);
     }
-    add(x, "]");
+    text_add(x, "]");
 }
 
 static void add_flags(struct text *x, const struct program *p, uint32_t flag, uint32_t count)
@@ -86,46 +57,46 @@ static void add_flags(struct text *x, const struct program *p, uint32_t flag, ui
     const struct flag_group *g = program_flag_group(p, flag);
 
     if (!g) {
-        add(x, "flag[");
+        text_add(x, "flag[");
         add_range(x, flag, count);
     } else {
-        add(x, "%s[", g->name);
+        text_add(x, "%s[", g->name);
         add_range(x, flag - g->first, count);
     }
-    add(x, "]");
+    text_add(x, "]");
 }
 
 static void add_wait(struct text *x, const struct program *p, const struct wait *w)
 {
     add_flags(x, p, w->flag, w->count);
     if (w->value == FLAG_TOTAL)
-        add(x, " >= total");
+        text_add(x, " >= total");
     else
-        add(x, " >= %" PRIu64, w->value);
+        text_add(x, " >= %" PRIu64, w->value);
     if (w->lag)
-        add(x, ", lag %" PRIu32, w->lag);
+        text_add(x, ", lag %" PRIu32, w->lag);
     if (w->phase == WAIT_LATE)
-        add(x, ", late");
+        text_add(x, ", late");
 }
 
 static void add_results(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
 {
     for (uint32_t i = 0; i < t->out_count; i++) {
-        add(x, "%s", i ? ", " : "  ");
+        text_add(x, "%s", i ? ", " : "  ");
         add_operand(x, p, rank, &t->out[i], t->m, t->n);
     }
     if (t->out_count)
-        add(x, " =");
+        text_add(x, " =");
 }
 
 static void add_addends(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
 {
     if (t->addend_count == 0)
         return;
-    add(x, t->op == OP_GEMM ? " + %" PRIu32 " of " : " sum of %" PRIu32 " x ", t->addend_count);
+    text_add(x, t->op == OP_GEMM ? " + %" PRIu32 " of " : " sum of %" PRIu32 " x ", t->addend_count);
     add_operand(x, p, rank, &t->addend, t->m, t->n);
     if (t->addend_count > 1)
-        add(x, " every %" PRIu64, t->addend_stride);
+        text_add(x, " every %" PRIu64, t->addend_stride);
 }
 
 /* Names the waits between a GEMM's steps; the first few speak for the rest. */
@@ -135,7 +106,7 @@ static void add_steps(struct text *x, const struct program *p, uint32_t rank, co
 
     if (t->segment_table == NO_TABLE)
         return;
-    add(x, " in %" PRIu32 " steps", steps);
+    text_add(x, " in %" PRIu32 " steps", steps);
     for (uint32_t s = 0; s < steps; s++) {
         struct segment g;
         struct operand a, b;
@@ -143,13 +114,13 @@ static void add_steps(struct text *x, const struct program *p, uint32_t rank, co
         program_step(p, rank, t, s, &g, &a, &b);
         if (g.wait.count == 0 || ++waits > STEP_WAITS_SHOWN)
             continue;
-        add(x, "%s%" PRIu32 ": ", shown++ ? "; " : " (waits before ", s);
-        add_wait(x, p, &g.wait);
-    }
-    if (waits > STEP_WAITS_SHOWN)
-        add(x, "; and %" PRIu32 " more", waits - STEP_WAITS_SHOWN);
-    if (waits)
-        add(x, ")");
+        text_add(x, "%s%" PRIu32 ": ", shown++ ? "; " : " (waits before ", s);
+             add_wait(x, p, &g.wait);
+         }
+         if (waits > STEP_WAITS_SHOWN)
+             text_add(x, "; and %" PRIu32 " more", waits - STEP_WAITS_SHOWN);
+         if (waits)
+             text_add(x, ")");
 }
 
 static void add_gemm(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
@@ -163,12 +134,12 @@ static void add_gemm(struct text *x, const struct program *p, uint32_t rank, con
         program_step(p, rank, t, 0, &g, &a, &b); /* the first step stands for the walk */
         k = g.k;
     }
-    add(x, " ");
+    text_add(x, " ");
     add_operand(x, p, rank, &a, t->m, k);
-    add(x, " x ");
+    text_add(x, " x ");
     add_operand(x, p, rank, &b, step_extent_b(t, &(struct segment){.k = k}).rows, k);
     if (t->epilogue == EPILOGUE_SWIGLU)
-        add(x, " gate and up");
+        text_add(x, " gate and up");
     add_steps(x, p, rank, t);
 }
 
@@ -181,19 +152,19 @@ static void add_attention(struct text *x, const struct program *p, uint32_t rank
 
     if (program_step_count(t) > 0)
         program_step(p, rank, t, 0, &g, &keys, &values); /* the first step stands for the walk */
-    add(x, " ");
+    text_add(x, " ");
     add_operand(x, p, rank, &at->q, t->m, t->n);
-    add(x, " at %" PRIu64 "%s x ", at->position, at->causal ? " causal" : "");
+    text_add(x, " at %" PRIu64 "%s x ", at->position, at->causal ? " causal" : "");
     add_operand(x, p, rank, &keys, g.k, t->n);
-    add(x, ", ");
+    text_add(x, ", ");
     add_operand(x, p, rank, &values, g.k, t->n);
     add_steps(x, p, rank, t);
     if (t->addend_count) {
-        add(x, " takes up ");
+        text_add(x, " takes up ");
         add_operand(x, p, rank, &t->addend, t->m, t->n);
     }
     if (t->addend_count || at->leaves) {
-        add(x, "%s", at->leaves ? " leaves " : " and ");
+        text_add(x, "%s", at->leaves ? " leaves " : " and ");
         add_operand(x, p, rank, &at->lse, t->m, 1);
     }
 }
@@ -201,19 +172,19 @@ static void add_attention(struct text *x, const struct program *p, uint32_t rank
 /* "held[0..24, 0..63] by send_index[0..7, 0]": any of these rows, as the list says. */
 static void add_indexed(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
 {
-    add(x, " ");
+    text_add(x, " ");
     add_operand(x, p, rank, &t->a, t->a.rank == RANK_NODE ? p->buffers[t->a.buffer].rows : t->k, t->n);
-    add(x, " by ");
+    text_add(x, " by ");
     add_operand(x, p, rank, &t->index, t->m, program_index_terms(t));
     if (t->op == OP_COMBINE_ROWS && t->combine.weighted) {
-        add(x, " weighted by ");
+        text_add(x, " weighted by ");
         add_operand(x, p, rank, &t->combine.weight, t->m, t->combine.terms);
     }
     if (t->indexed.count == 0)
         return;
-    add(x, "  (each row waits for its flag of ");
-    add_flags(x, p, t->indexed.first, t->indexed.count);
-    add(x, ", %" PRIu64 " rows a flag)", t->indexed.rows_per_flag);
+    text_add(x, "  (each row waits for its flag of ");
+         add_flags(x, p, t->indexed.first, t->indexed.count);
+         text_add(x, ", %" PRIu64 " rows a flag)", t->indexed.rows_per_flag);
 }
 
 static void add_route(struct text *x, const struct program *p, uint32_t rank, const struct route *r)
@@ -221,12 +192,12 @@ static void add_route(struct text *x, const struct program *p, uint32_t rank, co
     uint64_t rows;
     struct operand table = route_reads(r, rank, &rows);
 
-    add(x, "  %s, %s = ", p->buffers[r->index].name,
-        p->buffers[r->kind == ROUTE_SEND ? r->counts : r->list].name);
+    text_add(x, "  %s, %s = ", p->buffers[r->index].name,
+             p->buffers[r->kind == ROUTE_SEND ? r->counts : r->list].name);
     add_operand(x, p, rank, &table, rows, r->top_k);
-    add(x, r->kind == ROUTE_SEND ? ", what to send" : ", what comes");
+    text_add(x, r->kind == ROUTE_SEND ? ", what to send" : ", what comes");
     if (r->back != NO_BUFFER)
-        add(x, ", and back by %s", p->buffers[r->back].name);
+        text_add(x, ", and back by %s", p->buffers[r->back].name);
 }
 
 /* "as many rows as counts[1] from its row 8 on", "moved to entry list[3]" */
@@ -238,9 +209,9 @@ static void add_selection(struct text *x, const struct program *p, const struct 
 
     if (s->mode == SELECT_ALL)
         return;
-    add(x, "  %s %s[%" PRIu64 "]", words[s->mode], p->buffers[s->buffer].name, s->entry);
+    text_add(x, "  %s %s[%" PRIu64 "]", words[s->mode], p->buffers[s->buffer].name, s->entry);
     if (s->skip > 0)
-        add(x, " from its row %" PRIu64 " on", s->skip);
+        text_add(x, " from its row %" PRIu64 " on", s->skip);
 }
 
 static void add_work(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
@@ -248,7 +219,7 @@ static void add_work(struct text *x, const struct program *p, uint32_t rank, con
     if (t->op == OP_NOP)
         return;
     if (t->op == OP_PUT && (t->m == 0 || t->n == 0)) {
-        add(x, "  (signal only)");
+        text_add(x, "  (signal only)");
         return;
     }
     if (t->op == OP_ROUTE) {
@@ -265,7 +236,7 @@ static void add_work(struct text *x, const struct program *p, uint32_t rank, con
     } else if (t->op == OP_GEMM) {
         add_gemm(x, p, rank, t);
     } else if (t->op != OP_REDUCE) {
-        add(x, " ");
+        text_add(x, " ");
         add_operand(x, p, rank, &t->a, t->m, t->n);
     }
     add_addends(x, p, rank, t);
@@ -292,18 +263,18 @@ void program_print_task(const struct program *p, uint32_t rank, uint32_t queue, 
     struct text x = text_begin(out, out_bytes);
 
     (void)queue; /* the heading above a queue's tasks names it; numbers are per queue */
-    add(&x, "%s #%" PRIu64, op_name(t->op), index);
+    text_add(&x, "%s #%" PRIu64, op_name(t->op), index);
     add_work(&x, p, rank, t);
     for (uint32_t i = 0; i < t->wait_count; i++) {
         if (t->waits[i].count == 0)
             continue;
-        add(&x, "  wait ");
+        text_add(&x, "  wait ");
         add_wait(&x, p, &t->waits[i]);
     }
     for (uint32_t i = 0; i < t->signal_count; i++) {
-        add(&x, "  signal ");
+        text_add(&x, "  signal ");
         add_rank(&x, rank, t->signals[i].rank);
         add_flags(&x, p, t->signals[i].flag, 1);
-        add(&x, " += %" PRIu64, t->signals[i].add);
+        text_add(&x, " += %" PRIu64, t->signals[i].add);
     }
 }

@@ -18,7 +18,7 @@
 
 #include "core/check.h"
 #include "kernels/gate.h"
-#include "kernels/gather_options.h"
+#include "kernels/gather.h"
 #include "kernels/rail_gather.h"
 #include "kernels/reference.h"
 #include "kernels/tile_order.h"
@@ -64,7 +64,7 @@ struct ag_gemm {
 
     uint32_t a, b, c;                       /* buffers */
     uint32_t ready, arrived, go;            /* flags */
-    uint32_t gather_queue, send_queue, compute_queue;
+    struct gather_queues queues;
 };
 
 static uint64_t owner_rows(const struct ag_gemm *g, uint32_t owner)
@@ -245,9 +245,9 @@ static uint64_t ag_queue_length(const struct program *p, uint32_t rank, uint32_t
 {
     const struct ag_gemm *g = p->state;
 
-    if (queue == g->compute_queue)
+    if (queue == g->queues.compute)
         return g->barrier + tile_grid_tiles(&g->grid);
-    return queue == g->gather_queue ? gather_length(g, rank) : send_length(g, rank);
+    return queue == g->queues.copy ? gather_length(g, rank) : send_length(g, rank);
 }
 
 static void ag_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
@@ -255,9 +255,9 @@ static void ag_task(const struct program *p, uint32_t rank, uint32_t queue, uint
 {
     const struct ag_gemm *g = p->state;
 
-    if (queue == g->compute_queue)
+    if (queue == g->queues.compute)
         compute_task(g, rank, index, t);
-    else if (queue == g->gather_queue)
+    else if (queue == g->queues.copy)
         gather_task(g, rank, index, t);
     else
         send_task(g, rank, index, t);
@@ -359,15 +359,10 @@ static enum status check_sizes(const struct ag_gemm *g, const struct ag_params *
 {
     uint64_t flags = world_ranks(g->world) * g->panels * g->chunks_max;
 
-    if (params->gather.comm_sms + params->gather.send_sms >= machine->gpu.sms)
-        return complain(c, "comm_sms",
-                        "%" PRIu64 " workers for copies and puts leave nothing to compute on: %s has "
-                        "%" PRIu64 " SMs",
-                        params->gather.comm_sms + params->gather.send_sms, machine->gpu.model, machine->gpu.sms);
     if (flags > PROGRAM_FLAGS_MAX / 2)
         return complain(c, "chunk", "chunks of %" PRIu64 " rows need %" PRIu64 " flags a rank",
                         g->chunk_rows, flags);
-    return ST_OK;
+    return gather_check_crews(&params->gather, g->world, machine, c);
 }
 
 static void add_buffers_and_flags(struct ag_gemm *g, struct program *p)
@@ -382,32 +377,6 @@ static void add_buffers_and_flags(struct ag_gemm *g, struct program *p)
     g->ready = program_add_flags(p, "ready", ranks * g->panels * g->chunks_max);
     g->arrived = program_add_flags(p, "arrived", g->world.nodes * g->chunks_max);
     g->go = program_add_flags(p, "go", g->barrier);
-}
-
-static void add_crews(struct ag_gemm *g, struct program *p, const struct ag_params *params,
-                      uint32_t sms)
-{
-    uint32_t copying = g->world.nodes > 1 || g->world.gpus_per_node > 1 ? params->gather.comm_sms : 0;
-    uint32_t sending = g->world.nodes > 1 ? params->gather.send_sms : 0;
-    uint32_t crew;
-
-    g->compute_queue = program_add_queue(p, "compute");
-    g->gather_queue = copying ? program_add_queue(p, "gather") : UINT32_MAX;
-    g->send_queue = sending ? program_add_queue(p, "send") : UINT32_MAX;
-    if (sending)
-        program_crew_drains(p, program_add_crew(p, "send", sending), g->send_queue);
-    if (copying && !g->barrier) {
-        crew = program_add_crew(p, "comm", copying);
-        program_crew_drains(p, crew, g->gather_queue);
-        if (params->gather.join)
-            program_crew_drains(p, crew, g->compute_queue);
-        crew = program_add_crew(p, "compute", sms - copying - sending);
-    } else { /* unfused: everybody copies, then everybody computes */
-        crew = program_add_crew(p, g->barrier ? "all" : "compute", sms - sending);
-        if (copying)
-            program_crew_drains(p, crew, g->gather_queue);
-    }
-    program_crew_drains(p, crew, g->compute_queue);
 }
 
 static enum status ag_emit(const struct problem *problem, struct world world,
@@ -440,7 +409,7 @@ static enum status ag_emit(const struct problem *problem, struct world world,
         return st;
     }
     add_buffers_and_flags(g, p);
-    add_crews(g, p, params, (uint32_t)machine->gpu.sms);
+    gather_add_crews(&params->gather, world, g->barrier, (uint32_t)machine->gpu.sms, "gather", p, &g->queues);
     return ST_OK;
 }
 

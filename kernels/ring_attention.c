@@ -22,7 +22,7 @@
 
 #include "core/check.h"
 #include "kernels/gate.h"
-#include "kernels/gather_options.h"
+#include "kernels/gather.h"
 #include "kernels/reference.h"
 #include "kernels/ring.h"
 
@@ -61,7 +61,7 @@ struct ring_attention {
 
     uint32_t q, kv, o, part, lse;        /* buffers */
     uint32_t ready, linked, go;          /* flags; linked[tile, i]: the tile's task i is complete */
-    uint32_t ring_queue, send_queue, compute_queue;
+    struct gather_queues queues;
 };
 
 static const struct attention_problem *problem_of(const struct ring_attention *g)
@@ -304,9 +304,9 @@ static uint64_t ra_queue_length(const struct program *p, uint32_t rank, uint32_t
 {
     const struct ring_attention *g = p->state;
 
-    if (queue == g->compute_queue)
+    if (queue == g->queues.compute)
         return compute_length(g, rank);
-    return queue == g->ring_queue ? ring_length(g, rank) : send_length(g, rank);
+    return queue == g->queues.copy ? ring_length(g, rank) : send_length(g, rank);
 }
 
 static void ra_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
@@ -314,9 +314,9 @@ static void ra_task(const struct program *p, uint32_t rank, uint32_t queue, uint
 {
     const struct ring_attention *g = p->state;
 
-    if (queue == g->compute_queue)
+    if (queue == g->queues.compute)
         compute_task(g, rank, index, t);
-    else if (queue == g->ring_queue)
+    else if (queue == g->queues.copy)
         ring_task(g, rank, index, t);
     else
         send_task(g, rank, index, t);
@@ -438,18 +438,14 @@ static enum status check_sizes(const struct ring_attention *g, const struct ra_p
                                const struct machine *machine, struct complaint *c)
 {
     const struct attention_problem *a = problem_of(g);
-    uint32_t nodes = g->ring.world.nodes, ranks = world_ranks(g->ring.world);
-    uint64_t crews = (ranks > 1 ? params->gather.comm_sms : 0) + (nodes > 1 ? params->gather.send_sms : 0);
+    uint32_t ranks = world_ranks(g->ring.world);
 
     if (a->stripes * g->pieces + link_flags(g) + ranks + 8 > PROGRAM_FLAGS_MAX)
         return complain(c, g->links_max ? "split" : "chunk",
                         "%" PRIu64 " pieces of keys and %" PRIu64 " tasks of chains need more flags than "
                         "the %u there are",
                         a->stripes * g->pieces, link_flags(g), PROGRAM_FLAGS_MAX);
-    if (crews >= machine->gpu.sms)
-        return complain(c, "comm_sms", "%" PRIu64 " workers copy and send on a GPU of %" PRIu64
-                        " SMs; expected at least one left to compute", crews, machine->gpu.sms);
-    return ST_OK;
+    return gather_check_crews(&params->gather, g->ring.world, machine, c);
 }
 
 static void add_buffers_and_flags(struct ring_attention *g, struct program *p)
@@ -469,32 +465,6 @@ static void add_buffers_and_flags(struct ring_attention *g, struct program *p)
     g->ready = program_add_flags(p, "ready", a->stripes * g->pieces);
     g->linked = program_add_flags(p, "linked", link_flags(g));
     g->go = program_add_flags(p, "go", g->barrier);
-}
-
-static void add_crews(struct ring_attention *g, struct program *p, const struct ra_params *params,
-                      uint32_t sms)
-{
-    struct world w = g->ring.world;
-    uint32_t copying = world_ranks(w) > 1 ? (uint32_t)params->gather.comm_sms : 0;
-    uint32_t sending = w.nodes > 1 ? (uint32_t)params->gather.send_sms : 0, crew;
-
-    g->compute_queue = program_add_queue(p, "compute");
-    g->ring_queue = copying ? program_add_queue(p, "ring") : UINT32_MAX;
-    g->send_queue = sending ? program_add_queue(p, "send") : UINT32_MAX;
-    if (sending)
-        program_crew_drains(p, program_add_crew(p, "send", sending), g->send_queue);
-    if (copying && !g->barrier) {
-        crew = program_add_crew(p, "comm", copying);
-        program_crew_drains(p, crew, g->ring_queue);
-        if (params->gather.join)
-            program_crew_drains(p, crew, g->compute_queue);
-        crew = program_add_crew(p, "compute", sms - copying - sending);
-    } else { /* unfused: everybody copies, then everybody computes */
-        crew = program_add_crew(p, g->barrier ? "all" : "compute", sms - sending);
-        if (copying)
-            program_crew_drains(p, crew, g->ring_queue);
-    }
-    program_crew_drains(p, crew, g->compute_queue);
 }
 
 static struct problem ra_global(const struct problem *problem, struct world world)
@@ -531,7 +501,7 @@ static enum status ra_emit(const struct problem *problem, struct world world,
         return st;
     }
     add_buffers_and_flags(g, p);
-    add_crews(g, p, params, (uint32_t)machine->gpu.sms);
+    gather_add_crews(&params->gather, world, g->barrier, (uint32_t)machine->gpu.sms, "ring", p, &g->queues);
     return ST_OK;
 }
 

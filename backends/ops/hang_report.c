@@ -1,43 +1,16 @@
 #include "backends/ops/hang_report.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/ops/hang_cause.h"
 #include "core/program_print.h"
+#include "core/text.h"
 
 #define CHAIN_SHOWN 6
 #define TASKS_SEARCHED 1000000 /* a large program must not turn the report into a wait */
-
-struct text {
-    char *out;
-    size_t size, used;
-    uint32_t lines;
-};
-
-static void say(struct text *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-static void say(struct text *x, const char *format, ...)
-{
-    va_list args;
-    int n;
-
-    if (x->used >= x->size)
-        return;
-    va_start(args, format);
-    n = vsnprintf(x->out + x->used, x->size - x->used, format, args);
-    va_end(args);
-    x->used += n > 0 ? (size_t)n : 0;
-}
-
-static void end_line(struct text *x)
-{
-    say(x, "\n");
-    x->lines++;
-}
 
 /* ---- one wait ---- */
 
@@ -47,8 +20,8 @@ static void say_task(struct text *x, const struct program *p, uint32_t rank, uin
     struct task t;
 
     program_task(p, rank, queue, index, &t);
-    say(x, "rank %" PRIu32 " queue %s %s #%" PRIu64, rank, p->queues[queue].name, op_name(t.op),
-        index);
+    text_add(x, "rank %" PRIu32 " queue %s %s #%" PRIu64, rank, p->queues[queue].name, op_name(t.op),
+             index);
 }
 
 static void say_wait(struct text *x, const struct program *p, const struct stuck *w)
@@ -58,15 +31,15 @@ static void say_wait(struct text *x, const struct program *p, const struct stuck
 
     program_task(p, w->rank, w->queue, w->index, &t);
     program_print_flag(p, w->flag, flag, sizeof flag);
-    say(x, "  rank %" PRIu32 " crew %s queue %s %s #%" PRIu64 ", epoch %" PRIu64 ", ", w->rank,
-        p->crews[w->crew].name, p->queues[w->queue].name, op_name(t.op), w->index, w->epoch);
+    text_add(x, "  rank %" PRIu32 " crew %s queue %s %s #%" PRIu64 ", epoch %" PRIu64 ", ", w->rank,
+             p->crews[w->crew].name, p->queues[w->queue].name, op_name(t.op), w->index, w->epoch);
     if (w->step != STUCK_NO_STEP)
-        say(x, "step %" PRIu32 " wait", w->step);
+        text_add(x, "step %" PRIu32 " wait", w->step);
     else
-        say(x, "%s wait", w->phase == WAIT_LATE ? "late" : "entry");
-    say(x, ": %s is %" PRIu64 ", wanted %" PRIu64 ", since %.6g us", flag, w->value, w->wanted,
-        (double)w->since_ps / 1e6);
-    end_line(x);
+        text_add(x, "%s wait", w->phase == WAIT_LATE ? "late" : "entry");
+    text_add(x, ": %s is %" PRIu64 ", wanted %" PRIu64 ", since %.6g us", flag, w->value, w->wanted,
+             (double)w->since_ps / 1e6);
+    text_end_line(x);
 }
 
 static void say_step(struct text *x, const struct hang *h, const struct hang_step *s)
@@ -79,15 +52,15 @@ static void say_step(struct text *x, const struct hang *h, const struct hang_ste
 
     if (s->cause <= CAUSE_TOO_LITTLE)
         return; /* the root says it all */
-    say(x, "    missing: ");
+    text_add(x, "    missing: ");
     say_task(x, h->program, s->rank, s->queue, s->index);
-    say(x, ", epoch %" PRIu64 " (%s)", s->epoch,
-        s->cause == CAUSE_OPEN   ? s->open->state
-        : s->cause == CAUSE_FATE ? h->ranks[s->rank].fate
-                                 : why[s->cause]);
+    text_add(x, ", epoch %" PRIu64 " (%s)", s->epoch,
+             s->cause == CAUSE_OPEN   ? s->open->state
+             : s->cause == CAUSE_FATE ? h->ranks[s->rank].fate
+                                      : why[s->cause]);
     if (s->others > 0)
-        say(x, " and %" PRIu64 " more", s->others);
-    end_line(x);
+        text_add(x, " and %" PRIu64 " more", s->others);
+    text_end_line(x);
 }
 
 /* ---- root causes ---- */
@@ -95,16 +68,16 @@ static void say_step(struct text *x, const struct hang *h, const struct hang_ste
 static void say_open(struct text *x, const struct hang *h, const struct hang_open *o)
 {
     say_task(x, h->program, o->rank, o->queue, o->index);
-    say(x, ", epoch %" PRIu64 ", %s", o->epoch, o->state);
+    text_add(x, ", epoch %" PRIu64 ", %s", o->epoch, o->state);
 }
 
 static void say_unpopped(struct text *x, const struct hang *h, uint32_t rank, uint32_t queue)
 {
     const struct program *p = h->program;
 
-    say(x, "rank %" PRIu32 " queue %s, %" PRIu64 " of %" PRIu64 " tasks popped%s", rank,
-        p->queues[queue].name, h->ranks[rank].popped[queue], program_queue_length(p, rank, queue),
-        hang_queue_drained(p, queue) ? "" : ": no crew drains it");
+    text_add(x, "rank %" PRIu32 " queue %s, %" PRIu64 " of %" PRIu64 " tasks popped%s", rank,
+             p->queues[queue].name, h->ranks[rank].popped[queue], program_queue_length(p, rank, queue),
+             hang_queue_drained(p, queue) ? "" : ": no crew drains it");
 }
 
 static void say_root(struct text *x, const struct hang *h, const struct stuck *w,
@@ -116,29 +89,29 @@ static void say_root(struct text *x, const struct hang *h, const struct stuck *w
     program_print_flag(p, w->flag, flag, sizeof flag);
     switch (s->cause) {
     case CAUSE_NOT_FOUND:
-        say(x, "not found among the first %d tasks", TASKS_SEARCHED);
+        text_add(x, "not found among the first %d tasks", TASKS_SEARCHED);
         break;
     case CAUSE_NOBODY:
-        say(x, "no task signals %s of rank %" PRIu32, flag, w->rank);
+        text_add(x, "no task signals %s of rank %" PRIu32, flag, w->rank);
         break;
     case CAUSE_TOO_LITTLE:
-        say(x,
-            "all tasks that signal %s of rank %" PRIu32 " have done so, %" PRIu64
-            " an epoch, and more is wanted",
-            flag, w->rank, program_flag_total(p, w->rank, w->flag));
+        text_add(x,
+                 "all tasks that signal %s of rank %" PRIu32 " have done so, %" PRIu64
+                 " an epoch, and more is wanted",
+                 flag, w->rank, program_flag_total(p, w->rank, w->flag));
         break;
     case CAUSE_FATE:
-        say(x, "rank %" PRIu32 " %s", s->rank, h->ranks[s->rank].fate);
+        text_add(x, "rank %" PRIu32 " %s", s->rank, h->ranks[s->rank].fate);
         break;
     default:
         if (s->next)
-            say(x, "a cycle: each waits for the one below, the last for one above");
+            text_add(x, "a cycle: each waits for the one below, the last for one above");
         else if (s->open && h->ranks[s->rank].fate)
-            say(x, "rank %" PRIu32 " %s", s->rank, h->ranks[s->rank].fate);
+            text_add(x, "rank %" PRIu32 " %s", s->rank, h->ranks[s->rank].fate);
         else if (s->open)
             say_open(x, h, s->open);
         else if (s->cause == CAUSE_NOT_BEGUN)
-            say(x, "rank %" PRIu32 " has not begun epoch %" PRIu64, s->rank, s->epoch);
+            text_add(x, "rank %" PRIu32 " has not begun epoch %" PRIu64, s->rank, s->epoch);
         else
             say_unpopped(x, h, s->rank, s->queue);
     }
@@ -149,7 +122,7 @@ static void say_root_without_waits(struct text *x, const struct hang *h)
 {
     for (uint32_t rank = 0; rank < world_ranks(h->program->world); rank++)
         if (h->ranks[rank].fate) {
-            say(x, "rank %" PRIu32 " %s", rank, h->ranks[rank].fate);
+            text_add(x, "rank %" PRIu32 " %s", rank, h->ranks[rank].fate);
             return;
         }
     if (h->open_count > 0) {
@@ -162,7 +135,7 @@ static void say_root_without_waits(struct text *x, const struct hang *h)
                 say_unpopped(x, h, rank, q);
                 return;
             }
-    say(x, "not known");
+    text_add(x, "not known");
 }
 
 /* ---- the chain ---- */
@@ -193,8 +166,8 @@ static void chain_say(struct text *x, const struct hang *h, const struct chain *
 
     for (uint64_t i = 0; i < c->count; i++) {
         if (hidden > 0 && i == CHAIN_SHOWN / 2) {
-            say(x, "  ... %" PRIu64 " more in between ...", hidden);
-            end_line(x);
+            text_add(x, "  ... %" PRIu64 " more in between ...", hidden);
+            text_end_line(x);
             i += hidden;
         }
         say_wait(x, h->program, c->waits[i]);
@@ -227,46 +200,46 @@ static void say_others(struct text *x, const struct hang *h, struct chain *c)
             continue;
         }
         if (first) {
-            say(x, "also waiting:");
-            end_line(x);
+            text_add(x, "also waiting:");
+            text_end_line(x);
         }
         first = false;
         c->visited[i] = true;
         say_wait(x, h->program, &h->stuck[i]);
     }
     if (silent > 0) {
-        say(x, "and %" PRIu64 " more workers that wait", silent);
-        end_line(x);
+        text_add(x, "and %" PRIu64 " more workers that wait", silent);
+        text_end_line(x);
     }
 }
 
 static void say_waits(struct text *x, const struct hang *h, struct chain *c)
 {
     chain_follow(h, c);
-    say(x, "%s: ", h->stopped ? "held up by" : "root cause");
+    text_add(x, "%s: ", h->stopped ? "held up by" : "root cause");
     say_root(x, h, c->waits[c->count - 1], &c->steps[c->count - 1]);
-    end_line(x);
+    text_end_line(x);
     chain_say(x, h, c);
     say_others(x, h, c);
 }
 
 void hang_report_write(const struct hang *h, const char *headline, char *out, size_t out_bytes)
 {
-    struct text x = {.out = out, .size = out_bytes};
+    struct text x = text_begin(out, out_bytes);
     struct chain c = {
         .steps = calloc(h->stuck_count + 1, sizeof *c.steps),
         .waits = calloc(h->stuck_count + 1, sizeof *c.waits),
         .visited = calloc(h->stuck_count + 1, sizeof *c.visited),
     };
 
-    say(&x, "%s", headline);
-    end_line(&x);
+    text_add(&x, "%s", headline);
+    text_end_line(&x);
     if (h->stuck_count > 0 && c.steps && c.waits && c.visited) {
         say_waits(&x, h, &c);
     } else {
-        say(&x, "%s: ", h->stopped ? "held up by" : "root cause");
+        text_add(&x, "%s: ", h->stopped ? "held up by" : "root cause");
         say_root_without_waits(&x, h);
-        end_line(&x);
+        text_end_line(&x);
     }
     free(c.steps);
     free(c.waits);

@@ -8,61 +8,36 @@
 #include "core/cli/match.h"
 #include "core/cli/table.h"
 #include "core/log.h"
-#include "core/parse/option.h"
 
-enum { THRESHOLD, JUNIT, CSV, QUIET };
+struct order {
+    const char *junit;
+    double      threshold_percent;
+    bool        csv, quiet;
+    const char *paths[2];
+};
 
 static const struct flag flags[] = {
-    [THRESHOLD] = {"--threshold", "PERCENT", "a change of more than this counts (default: 2)"},
-    [JUNIT] = {"--junit", "FILE", "write a JUnit report, a test case a point"},
-    [CSV] = {"--csv", NULL, "print one row a point instead of the table"},
-    [QUIET] = {"--quiet", NULL, "print only the last line and errors"},
-    {NULL, NULL, NULL},
+    {"--threshold", "PERCENT", "a change of more than this counts (default: 2)", FLAG_NUMBER,
+     offsetof(struct order, threshold_percent), 0, 1000},
+    {"--junit", "FILE", "write a JUnit report, a test case a point", FLAG_TEXT, offsetof(struct order, junit), 0, 0},
+    {"--csv", NULL, "print one row a point instead of the table", FLAG_SWITCH, offsetof(struct order, csv), 0, 0},
+    {"--quiet", NULL, "print only the last line and errors", FLAG_SWITCH, offsetof(struct order, quiet), 0, 0},
+    {0},
 };
 
 static const struct usage usage = {
-    .line = "compare A B [options]",
+    .name = "compare",
+    .takes = "A B [options]",
     .about = "Compares the points that two result files have in common: B against A.  A point counts as slower\n"
              "when its median grew by more than the threshold and the middle halves of the samples do not\n"
              "overlap.  Exit codes: 0 nothing slower, 1 B failed where A did not, 2 bad input or nothing in\n"
              "common, 3 something is slower.",
     .example = "mkernel compare results/before.jsonl results/after.jsonl --threshold 3",
     .flags = flags,
+    .words = "two result files",
+    .words_min = 2,
+    .words_max = 2,
 };
-
-struct order {
-    const char *paths[2], *junit;
-    int         path_count;
-    double      threshold_percent;
-    bool        csv, quiet;
-};
-
-static int take_threshold(const struct args *a, struct order *o)
-{
-    static const struct option row = {.name = "--threshold", .type = OPTION_NUMBER, .min = 0, .max = 1000};
-    char why[300];
-
-    if (option_parse(&row, &o->threshold_percent, a->value, NULL, why, sizeof why) == ST_OK)
-        return 0;
-    return args_error(a, "--threshold %s: %s", a->value, why);
-}
-
-static int take_flag(const struct args *a, int flag, struct order *o)
-{
-    switch (flag) {
-    case THRESHOLD: return take_threshold(a, o);
-    case JUNIT:     o->junit = a->value; return 0;
-    case CSV:       o->csv = true; return 0;
-    case QUIET:     o->quiet = true; return 0;
-    case ARGS_WORD:
-        if (o->path_count == 2)
-            return args_error(a, "two result files can be compared, \"%s\" is one more", a->value);
-        o->paths[o->path_count++] = a->value;
-        return 0;
-    default:
-        return status_exit_code(ST_INPUT); /* ARGS_BAD: logged */
-    }
-}
 
 /* ---- printing ---- */
 
@@ -164,6 +139,11 @@ static enum status compare_loaded(const struct order *o, const struct records *a
     struct matches m;
     enum status st;
 
+    for (int i = 0; i < 2; i++)
+        if ((i ? b : a)->point_count == 0) {
+            log_error("%s: no point in it; expected results of mkernel run", o->paths[i]);
+            return ST_INPUT;
+        }
     TRY(matches_find(a, b, o->threshold_percent / 100, &m));
     st = verdict_of(o, &m);
     if (m.count > 0)
@@ -195,19 +175,16 @@ static enum status compare_files(const struct order *o)
 int cmd_compare(int argc, char **argv, const struct registry *r)
 {
     struct order o = {.threshold_percent = 2};
-    struct args a;
-    int flag;
+    struct args  a;
+    int          code = args_parse(&a, &usage, argc, argv, &o);
 
     (void)r;
-    args_begin(&a, &usage, argc, argv);
-    while ((flag = args_next(&a)) != ARGS_END) {
-        int code = flag == ARGS_HELP ? 0 : take_flag(&a, flag, &o);
-
-        if (flag == ARGS_HELP || code != 0)
-            return code;
+    if (code < 0) {
+        o.paths[0] = a.words[0];
+        o.paths[1] = a.words[1];
+        log_set_quiet(o.quiet);
+        code = status_exit_code(compare_files(&o));
     }
-    if (o.path_count < 2)
-        return args_error(&a, "which two result files? mkernel %s", usage.line);
-    log_set_quiet(o.quiet);
-    return status_exit_code(compare_files(&o));
+    args_fini(&a);
+    return code;
 }

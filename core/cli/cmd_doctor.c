@@ -1,8 +1,8 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "backends/net/transport.h"
 #include "core/build.h"
@@ -15,23 +15,33 @@
 #define MEMORY_WANTED_BYTES (1ull << 30) /* what the shipped scenarios get by with */
 #define DOCTOR_SCHEMA       1
 
-enum { BACKEND, SET, JSON, ROOT };
+struct request {
+    const struct args *args; /* the scenario, if any, and its sets */
+    const char        *backend, *root;
+    bool               json;
+};
+
+enum { BACKEND, SET };
 
 static const struct flag flags[] = {
-    [BACKEND] = {"--backend", "NAME", "what the scenario needs on this backend instead of its own"},
-    [SET] = {"--set", "KEY=VALUE", "override a key of the scenario; may be repeated"},
-    [JSON] = {"--json", NULL, "print one JSON object instead of lines"},
-    [ROOT] = {"--root", "FOLDER", "look at the copy of another machine's /proc and /sys in this folder"},
-    {NULL, NULL, NULL},
+    [BACKEND] = {"--backend", "NAME", "what the scenario needs on this backend instead of its own", FLAG_TEXT,
+                 offsetof(struct request, backend), 0, 0},
+    [SET] = FLAG_SET_ROW,
+    {"--json", NULL, "print one JSON object instead of lines", FLAG_SWITCH, offsetof(struct request, json), 0, 0},
+    {"--root", "FOLDER", "look at the copy of another machine's /proc and /sys in this folder", FLAG_TEXT,
+     offsetof(struct request, root), 0, 0},
+    {0},
 };
 
 static const struct usage usage = {
-    .line = "doctor [FILE] [options]",
+    .name = "doctor",
+    .takes = "[FILE] [options]",
     .about = "Checks, one by one, what this build was made with and what this host offers, and says what to do\n"
              "about what is not there.  Exit code 5 when something is missing that every run needs, or that\n"
              "this scenario file needs.",
     .example = "mkernel doctor scenarios/quickstart.yaml",
     .flags = flags,
+    .words_max = 1,
 };
 
 const struct doctor_check *const doctor_tables[] = {doctor_host_checks, doctor_gpu_checks, doctor_net_checks,
@@ -75,19 +85,12 @@ static uint64_t largest_bytes(const struct run_unit *units, uint64_t count)
     return largest;
 }
 
-struct request {
-    const char         *file; /* NULL: no scenario */
-    const char         *backend;
-    const char *const  *sets;
-    uint32_t            set_count;
-    bool                json;
-};
-
 static enum status read_needs(struct doctor *d, const struct request *q, const struct backend **backend_out)
 {
     struct scenario s = {0};
     struct run_plan plan = {0};
-    enum status     st = scenario_load(q->file, d->registry, q->backend, q->sets, q->set_count, &s);
+    enum status     st = scenario_load(q->args->words[0], d->registry, q->backend, q->args->sets,
+                                       q->args->set_count, &s);
 
     if (st >= 0)
         st = run_plan_create(&s, UINT64_MAX, NULL, &plan);
@@ -175,10 +178,11 @@ static void look_at_backends(const struct doctor *d, const struct backend *wante
 
 static void print_end(const struct request *q, const struct report *r)
 {
-    const char *what = q->file ? q->file : "simulation and checks";
+    bool        scenario = q->args->word_count > 0;
+    const char *what = scenario ? q->args->words[0] : "simulation and checks";
 
     if (r->missing == 0)
-        printf("everything that %s need%s is here\n", what, q->file ? "s" : "");
+        printf("everything that %s need%s is here\n", what, scenario ? "s" : "");
     else
         printf("%" PRIu32 " required thing%s missing\n", r->missing, r->missing == 1 ? " is" : "s are");
 }
@@ -215,48 +219,33 @@ static int examine(const struct doctor *d, const struct request *q, const struct
 /* ---- arguments ---- */
 
 /* -1: go on; else the exit code. */
-static int parse(struct args *a, struct doctor *d, struct request *q, const char **sets)
+static int check_arguments(const struct args *a, const struct request *q)
 {
-    int flag;
+    struct stat st;
 
-    while ((flag = args_next(a)) != ARGS_END) {
-        if (flag < 0 && flag != ARGS_WORD)
-            return flag == ARGS_HELP ? 0 : status_exit_code(ST_INPUT);
-        if (flag == ARGS_WORD && q->file)
-            return args_error(a, "one scenario at a time: \"%s\" is too many", a->value);
-        if (flag == ARGS_WORD)
-            q->file = a->value;
-        else if (flag == BACKEND)
-            q->backend = a->value;
-        else if (flag == SET)
-            sets[q->set_count++] = a->value;
-        else if (flag == JSON)
-            q->json = true;
-        else
-            d->root = a->value;
-    }
-    if (!q->file && (q->backend || q->set_count > 0))
-        return args_error(a, "%s is about a scenario: which one?", q->backend ? "--backend" : "--set");
+    if (a->word_count == 0 && (q->backend || a->set_count > 0))
+        return args_error(a, "%s is about a scenario: which one?", flags[q->backend ? BACKEND : SET].name);
+    if (*q->root && (stat(q->root, &st) != 0 || !S_ISDIR(st.st_mode)))
+        return args_error(a, "--root %s: no such folder", q->root);
     return -1;
 }
 
 int cmd_doctor(int argc, char **argv, const struct registry *r)
 {
-    struct doctor d = {.root = "", .registry = r, .needs = NEED_ALWAYS, .memory_wanted_bytes = MEMORY_WANTED_BYTES};
     const struct backend *wanted = NULL;
-    struct request        q = {0};
     struct args           a;
-    const char          **sets = calloc((size_t)argc, sizeof *sets);
-    enum status           st = sets ? ST_OK : ST_MEMORY;
-    int                   code;
+    struct request        q = {.args = &a, .root = ""};
+    int                   code = args_parse(&a, &usage, argc, argv, &q);
+    struct doctor         d = {.root = q.root, .registry = r, .needs = NEED_ALWAYS,
+                               .memory_wanted_bytes = MEMORY_WANTED_BYTES};
+    enum status           st = ST_OK;
 
-    args_begin(&a, &usage, argc, argv);
-    code = st < 0 ? status_exit_code(st) : parse(&a, &d, &q, sets);
-    q.sets = sets;
-    if (code < 0 && q.file && (st = read_needs(&d, &q, &wanted)) < 0)
+    if (code < 0)
+        code = check_arguments(&a, &q);
+    if (code < 0 && a.word_count > 0 && (st = read_needs(&d, &q, &wanted)) < 0)
         code = status_exit_code(st);
     if (code < 0)
         code = examine(&d, &q, wanted);
-    free(sets);
+    args_fini(&a);
     return code;
 }

@@ -12,14 +12,16 @@
 #error "the build defines MKERNEL_SOURCE_DIR"
 #endif
 
-static const struct flag flags[] = {{NULL, NULL, NULL}};
+static const struct flag flags[] = {{0}};
 
 static const struct usage usage = {
-    .line = "list [kernels|backends|transports|machines|scenarios|keys]",
+    .name = "list",
+    .takes = "[kernels|backends|transports|machines|scenarios|keys]",
     .about = "Prints what there is, kernels, backends and transports with their parameters.  \"keys\" explains every\n"
              "key that a scenario may hold.",
     .example = "mkernel list kernels",
     .flags = flags,
+    .words_max = WORDS_ANY,
 };
 
 static void list_kernels(const struct registry *r)
@@ -155,23 +157,33 @@ static int print_section(const struct args *a, const char *name, const struct re
     return args_error(a, "nothing called \"%s\" to list%s", name, nearest_text(&n, guess, sizeof guess));
 }
 
-int cmd_list(int argc, char **argv, const struct registry *r)
+static int print_sections(const struct args *a, const struct registry *r)
 {
-    struct args a;
-    int         flag, code = 0, words = 0;
+    int code = 0;
 
-    args_begin(&a, &usage, argc, argv);
-    while ((flag = args_next(&a)) != ARGS_END && code == 0) {
-        if (flag != ARGS_WORD)
-            return flag == ARGS_HELP ? 0 : status_exit_code(ST_INPUT);
-        code = print_section(&a, a.value, r);
-        words++;
-    }
-    for (const struct section *s = sections; words == 0 && s->name; s++) {
+    for (uint32_t i = 0; i < a->word_count && code == 0; i++)
+        code = print_section(a, a->words[i], r);
+    return code;
+}
+
+static int print_overview(const struct registry *r)
+{
+    for (const struct section *s = sections; s->name; s++) {
         if (!s->in_overview)
             continue;
         s->print(r);
         printf("\n");
     }
+    return 0;
+}
+
+int cmd_list(int argc, char **argv, const struct registry *r)
+{
+    struct args a;
+    int         code = args_parse(&a, &usage, argc, argv, NULL);
+
+    if (code < 0)
+        code = a.word_count > 0 ? print_sections(&a, r) : print_overview(r);
+    args_fini(&a);
     return code;
 }

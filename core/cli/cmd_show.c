@@ -1,7 +1,5 @@
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/cli/args.h"
@@ -11,90 +9,71 @@
 #include "core/log.h"
 #include "core/parse/option.h"
 
+struct request {
+    const struct args *args; /* the scenario and its sets */
+    const char        *backend, *tasks_text;
+    bool               dot;
+    uint64_t           rank, point_index, tasks;
+};
+
 enum { BACKEND, SET, PROGRAM, POINT, TASKS, DOT };
 
 static const struct flag flags[] = {
-    [BACKEND] = {"--backend", "NAME", "resolve for this backend instead of the scenario's"},
-    [SET] = {"--set", "KEY=VALUE", "override a key of the scenario; may be repeated"},
-    [PROGRAM] = {"--program", "RANK", "print this rank's program instead"},
-    [POINT] = {"--point", "INDEX", "of this point (default: the first that has a program)"},
-    [TASKS] = {"--tasks", "N", "print N tasks of each queue, or \"all\" (default: 8)"},
-    [DOT] = {"--dot", NULL, "print a small program as a Graphviz graph: signals solid, queues dashed"},
-    {NULL, NULL, NULL},
+    [BACKEND] = {"--backend", "NAME", "resolve for this backend instead of the scenario's", FLAG_TEXT,
+                 offsetof(struct request, backend), 0, 0},
+    [SET] = FLAG_SET_ROW,
+    [PROGRAM] = {"--program", "RANK", "print this rank's program instead", FLAG_COUNT, offsetof(struct request, rank),
+                 0, 1e9},
+    [POINT] = {"--point", "INDEX", "of this point (default: the first that has a program)", FLAG_COUNT,
+               offsetof(struct request, point_index), 0, 1e15},
+    [TASKS] = {"--tasks", "N", "print N tasks of each queue, or \"all\" (default: 8)", FLAG_TEXT,
+               offsetof(struct request, tasks_text), 0, 0},
+    [DOT] = {"--dot", NULL, "print a small program as a Graphviz graph: signals solid, queues dashed", FLAG_SWITCH,
+             offsetof(struct request, dot), 0, 0},
+    {0},
 };
 
 static const struct usage usage = {
-    .line = "show FILE [options]",
+    .name = "show",
+    .takes = "FILE [options]",
     .about = "Prints what a scenario resolves to and how many points that makes, or a rank's program:\n"
              "buffers, flags, crews, queues and tasks with their waits and signals by name.",
     .example = "mkernel show scenarios/quickstart.yaml --program 0",
     .flags = flags,
+    .words = "scenario",
+    .words_min = 1,
+    .words_max = 1,
 };
-
-struct request {
-    const char  *file, *backend;
-    const char **sets;
-    uint32_t     set_count;
-    bool         program, point, dot;
-    uint64_t     rank, point_index, tasks;
-};
-
-static const struct option numbers[] = {
-    {"--program", OPTION_COUNT, offsetof(struct request, rank), "0", 0, 1e9, NULL, ""},
-    {"--point", OPTION_COUNT, offsetof(struct request, point_index), "0", 0, 1e15, NULL, ""},
-    {"--tasks", OPTION_COUNT, offsetof(struct request, tasks), "8", 0, 1e15, NULL, ""},
-    {0},
-};
-
-static int take_number(const struct args *a, int flag, struct request *q)
-{
-    const struct option *o = option_find(numbers, flags[flag].name);
-    char                 why[256];
-
-    q->program |= flag == PROGRAM;
-    q->point |= flag == POINT;
-    if (flag == TASKS && strcmp(a->value, "all") == 0) {
-        q->tasks = SHOW_ALL_TASKS;
-        return -1;
-    }
-    if (option_parse(o, q, a->value, NULL, why, sizeof why) >= 0)
-        return -1;
-    return args_error(a, "%s %s: %s", o->name, a->value, why);
-}
 
 /* -1: go on; else the exit code. */
-static int take_flag(const struct args *a, int flag, struct request *q)
+static int read_tasks(const struct args *a, struct request *q)
 {
-    switch (flag) {
-    case ARGS_HELP: return 0;
-    case ARGS_BAD:  return status_exit_code(ST_INPUT);
-    case ARGS_WORD:
-        if (q->file)
-            return args_error(a, "one file at a time, \"%s\" is a second", a->value);
-        q->file = a->value;
-        return -1;
-    case BACKEND: q->backend = a->value; return -1;
-    case SET:     q->sets[q->set_count++] = a->value; return -1;
-    case DOT:     q->dot = true; return -1;
-    default:      return take_number(a, flag, q);
-    }
+    static const struct option row = {.name = "--tasks", .type = OPTION_COUNT, .max = 1e15};
+    char                       why[256];
+
+    if (strcmp(q->tasks_text, "all") == 0)
+        q->tasks = SHOW_ALL_TASKS;
+    else if (option_parse(&row, &q->tasks, q->tasks_text, NULL, why, sizeof why) < 0)
+        return args_error(a, "--tasks %s: %s, or \"all\"", q->tasks_text, why);
+    return -1;
 }
 
-static int parse(int argc, char **argv, struct request *q)
+static int parse(struct args *a, int argc, char **argv, struct request *q)
 {
-    struct args a;
-    int         flag, code;
+    int code = args_parse(a, &usage, argc, argv, q);
 
-    args_begin(&a, &usage, argc, argv);
-    while ((flag = args_next(&a)) != ARGS_END)
-        if ((code = take_flag(&a, flag, q)) >= 0)
-            return code;
-    return q->file ? -1 : args_error(&a, "which scenario? mkernel %s", usage.line);
+    if (code < 0 && args_given(a, PROGRAM) && q->dot)
+        return args_error(a, "--dot draws all ranks; expected it without --program");
+    if (code < 0 && args_given(a, POINT) && !args_given(a, PROGRAM) && !q->dot)
+        return args_error(a, "--point is about a program; expected --program RANK or --dot as well");
+    if (code < 0 && args_given(a, TASKS) && !args_given(a, PROGRAM))
+        return args_error(a, "--tasks is about a program; expected --program RANK as well");
+    return code < 0 ? read_tasks(a, q) : code;
 }
 
 static enum status choose(const struct request *q, const struct scenario *s, const struct point **out)
 {
-    TRY(choose_point("show", s, q->point, q->point_index, out));
+    TRY(choose_point("show", s, args_given(q->args, POINT), q->point_index, out));
     if (q->rank < world_ranks((*out)->world))
         return ST_OK;
     log_error("show: --program %" PRIu64 ": the ranks are 0..%" PRIu32, q->rank, world_ranks((*out)->world) - 1);
@@ -127,9 +106,9 @@ static enum status show_point(const struct request *q, const struct scenario *s)
 static enum status show(const struct request *q, const struct registry *r)
 {
     struct scenario s = {0};
-    enum status     st = scenario_load(q->file, r, q->backend, q->sets, q->set_count, &s);
+    enum status     st = scenario_load(q->args->words[0], r, q->backend, q->args->sets, q->args->set_count, &s);
 
-    if (st >= 0 && (q->program || q->dot))
+    if (st >= 0 && (args_given(q->args, PROGRAM) || q->dot))
         st = show_point(q, &s);
     else if (st >= 0)
         show_points(&s, stdout);
@@ -139,14 +118,12 @@ static enum status show(const struct request *q, const struct registry *r)
 
 int cmd_show(int argc, char **argv, const struct registry *r)
 {
-    struct request q = {.tasks = 8};
-    int            code;
+    struct args    a;
+    struct request q = {.args = &a, .tasks_text = "8"};
+    int            code = parse(&a, argc, argv, &q);
 
-    q.sets = calloc((size_t)argc, sizeof *q.sets);
-    assert(q.sets);
-    code = parse(argc, argv, &q);
     if (code < 0)
         code = status_exit_code(show(&q, r));
-    free(q.sets);
+    args_fini(&a);
     return code;
 }

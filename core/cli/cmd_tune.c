@@ -1,13 +1,13 @@
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/run/child.h"
 #include "core/cli/args.h"
 #include "core/cli/commands.h"
+#include "core/cli/limits.h"
 #include "core/cli/progress.h"
+#include "core/cli/signals.h"
 #include "core/cli/tune_report.h"
 #include "core/host.h"
 #include "core/log.h"
@@ -15,26 +15,41 @@
 #include "core/results/record.h"
 #include "core/results/result.h"
 
-enum { POINTS, TIME, SEED, SCENARIO, SET, BACKEND, QUIET, JSON, OUTPUT, JOBS, TIMEOUT, MEMORY };
+#define POINTS_INITIAL 160
+
+struct request {
+    const struct args *args; /* the scenario and its sets, and the command for the record */
+    const char        *backend, *output, *scenario;
+    bool               quiet, json;
+    uint64_t           points, time_ps, seed;
+    struct limits      limits;
+    struct host        host;
+};
 
 static const struct flag flags[] = {
-    [POINTS] = {"--points", "N", "programs to time per problem, at most (default: 160; with --time: no bound)"},
-    [TIME] = {"--time", "TIME", "stop after about this much real time; the result then depends on the computer"},
-    [SEED] = {"--seed", "N", "of the spread that the search begins with (default: 1)"},
-    [SCENARIO] = {"--scenario", "PATH", "write the answer as a scenario; several problems: PATH-1.yaml, ..."},
-    [SET] = {"--set", "KEY=VALUE", "override a key of the scenario; may be repeated"},
-    [BACKEND] = {"--backend", "NAME", "time on this backend instead of the scenario's"},
-    [QUIET] = {"--quiet", NULL, "print only the answers and errors"},
-    [JSON] = {"--json", NULL, "print the records of the result file (JSON lines) instead"},
-    [OUTPUT] = {"--output", "PATH", "result file, or \"none\" (default: results/local/NAME-tune-DATE.jsonl)"},
-    [JOBS] = {"--jobs", "N", "runs at once (default: one a core)"},
-    [TIMEOUT] = {"--timeout", "TIME", "kill a run after this much real time (default: 600s)"},
-    [MEMORY] = {"--memory", "SIZE", "let all runs together use this much (default: what is free)"},
-    {NULL, NULL, NULL},
+    {"--points", "N", "programs to time per problem, at most (default: 160; with --time: no bound)", FLAG_COUNT,
+     offsetof(struct request, points), 1, 100000},
+    {"--time", "TIME", "stop after about this much real time; the result then depends on the computer", FLAG_TIME,
+     offsetof(struct request, time_ps), 1e9, 1e18},
+    {"--seed", "N", "of the spread that the search begins with (default: 1)", FLAG_COUNT,
+     offsetof(struct request, seed), 0, 1e18},
+    {"--scenario", "PATH", "write the answer as a scenario; several problems: PATH-1.yaml, ...", FLAG_TEXT,
+     offsetof(struct request, scenario), 0, 0},
+    FLAG_SET_ROW,
+    {"--backend", "NAME", "time on this backend instead of the scenario's", FLAG_TEXT,
+     offsetof(struct request, backend), 0, 0},
+    {"--quiet", NULL, "print only the answers and errors", FLAG_SWITCH, offsetof(struct request, quiet), 0, 0},
+    {"--json", NULL, "print the records of the result file (JSON lines) instead", FLAG_SWITCH,
+     offsetof(struct request, json), 0, 0},
+    {"--output", "PATH", "result file, or \"none\" (default: results/local/NAME-tune-DATE.jsonl)", FLAG_TEXT,
+     offsetof(struct request, output), 0, 0},
+    LIMITS_FLAGS(request, "runs", "kill a run"),
+    {0},
 };
 
 static const struct usage usage = {
-    .line = "tune FILE [options]",
+    .name = "tune",
+    .takes = "FILE [options]",
     .about = "Searches, for each problem of a scenario, program (fused or not) and parameters (crews, chunk, order,\n"
              "algorithm) for the shortest time, beside NCCL + cuBLAS and hand-overlapped streams.  Prints what\n"
              "each value costs, the answer, and the --set options that repeat it; keeps every run as a record.\n"
@@ -42,78 +57,10 @@ static const struct usage usage = {
              "4 hang or time-out, 5 not enough memory, 130 interrupted.",
     .example = "mkernel tune scenarios/quickstart.yaml --set problem.m=8192 --points 60",
     .flags = flags,
+    .words = "scenario",
+    .words_min = 1,
+    .words_max = 1,
 };
-
-#define POINTS_INITIAL 160
-
-struct request {
-    const char  *file, *backend, *output, *scenario;
-    const char **sets;
-    uint32_t     set_count;
-    bool         quiet, json;
-    uint64_t     points, time_ps, seed, jobs, timeout_ps, memory_bytes;
-    struct host  host;
-    int          argc;
-    char *const *argv;
-};
-
-static const struct option values[] = {
-    {"--points", OPTION_COUNT, offsetof(struct request, points), "0", 1, 100000, NULL, ""},
-    {"--time", OPTION_TIME, offsetof(struct request, time_ps), "0ps", 1e9, 1e18, NULL, ""},
-    {"--seed", OPTION_COUNT, offsetof(struct request, seed), "1", 0, 1e18, NULL, ""},
-    {"--jobs", OPTION_COUNT, offsetof(struct request, jobs), "1", 1, 256, NULL, ""},
-    {"--timeout", OPTION_TIME, offsetof(struct request, timeout_ps), "600s", 1e9, 1e18, NULL, ""},
-    {"--memory", OPTION_SIZE, offsetof(struct request, memory_bytes), "1GiB", 1, 1e18, NULL, ""},
-    {0},
-};
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-    (void)number;
-    interrupted = 1;
-}
-
-/* -1: go on; else the exit code. */
-static int take(struct args *a, int flag, struct request *q)
-{
-    switch (flag) {
-    case ARGS_HELP: return 0;
-    case ARGS_BAD:  return status_exit_code(ST_INPUT);
-    case SET:       q->sets[q->set_count++] = a->value; return -1;
-    case BACKEND:   q->backend = a->value; return -1;
-    case SCENARIO:  q->scenario = a->value; return -1;
-    case OUTPUT:    q->output = a->value; return -1;
-    case QUIET:     q->quiet = true; return -1;
-    case JSON:      q->json = true; return -1;
-    case ARGS_WORD:
-        if (q->file)
-            return args_error(a, "one scenario at a time, not \"%s\" as well", a->value);
-        q->file = a->value;
-        return -1;
-    default: return args_value(a, values, flag, q);
-    }
-}
-
-static int parse(int argc, char **argv, struct request *q)
-{
-    struct args a;
-    int         flag, code;
-
-    q->host = host_read();
-    q->jobs = q->host.cores;
-    q->memory_bytes = q->host.available_bytes;
-    q->seed = 1;
-    q->timeout_ps = 600 * 1000000000000ull;
-    args_begin(&a, &usage, argc, argv);
-    while ((flag = args_next(&a)) != ARGS_END)
-        if ((code = take(&a, flag, q)) >= 0)
-            return code;
-    if (q->points == 0 && q->time_ps == 0)
-        q->points = POINTS_INITIAL;
-    return q->file ? -1 : args_error(&a, "which scenario? mkernel %s", usage.line);
-}
 
 /* ---- results ---- */
 
@@ -145,7 +92,7 @@ static enum status write_records(const struct request *q, const struct tune *t, 
     enum status    st;
 
     compare_create(t->units, t->unit_count, &c);
-    put_record(q, f, record_run(t->scenario, &q->host, &alone, q->argc, q->argv));
+    put_record(q, f, record_run(t->scenario, &q->host, &alone, q->args->argc, q->args->argv));
     for (uint64_t i = 0; i < t->unit_count; i++) {
         if (!t->units[i].result)
             continue;
@@ -155,7 +102,7 @@ static enum status write_records(const struct request *q, const struct tune *t, 
     }
     for (uint64_t i = 0; i < t->problem_count; i++)
         put_record(q, f, record_tuned(t, i, q->seed));
-    put_record(q, f, record_end(written, failed, interrupted != 0));
+    put_record(q, f, record_end(written, failed, signals_interrupted != 0));
     compare_destroy(&c);
     if (!f->file)
         return f->status;
@@ -175,7 +122,7 @@ static enum status report(const struct request *q, const struct tune *t)
         if (!q->json)
             tune_report_answer(t, &t->problems[i], stdout);
         if (q->scenario)
-            st = status_worse(st, tune_write_scenario(t, i, q->scenario, q->argc, q->argv));
+            st = status_worse(st, tune_write_scenario(t, i, q->scenario, q->args->argc, q->args->argv));
     }
     return st;
 }
@@ -206,12 +153,7 @@ static enum status search(const struct request *q, const struct scenario *s, str
         .points = q->points,
         .time_ns = q->time_ps / 1000,
         .seed = q->seed,
-        .run = {.jobs = (uint32_t)q->jobs,
-                .timeout_ns = q->timeout_ps / 1000,
-                .memory_bytes = q->memory_bytes,
-                .interrupted = &interrupted,
-                .progress = progress_update,
-                .arg = &progress},
+        .run = limits_config(&q->limits, &progress),
     };
     enum status st;
 
@@ -242,7 +184,7 @@ static enum status tune(const struct request *q, const struct registry *r)
     struct tune        t = {0};
     enum status        st;
 
-    st = scenario_load(q->file, r, q->backend, q->sets, q->set_count, &s);
+    st = scenario_load(q->args->words[0], r, q->backend, q->args->sets, q->args->set_count, &s);
     if (st >= 0)
         st = check_available(&s);
     if (st >= 0)
@@ -261,20 +203,18 @@ static enum status tune(const struct request *q, const struct registry *r)
 
 int cmd_tune(int argc, char **argv, const struct registry *r)
 {
-    struct sigaction stop = {.sa_handler = on_signal}, ignore = {.sa_handler = SIG_IGN};
-    struct request   q = {.argc = argc, .argv = argv};
-    int              code;
+    struct host    host = host_read();
+    struct args    a;
+    struct request q = {.args = &a, .host = host, .limits = limits_of(&host), .seed = 1};
+    int            code = args_parse(&a, &usage, argc, argv, &q);
 
-    q.sets = calloc((size_t)argc, sizeof *q.sets);
-    assert(q.sets);
-    code = parse(argc, argv, &q);
     if (code < 0) {
-        sigaction(SIGINT, &stop, NULL);
-        sigaction(SIGTERM, &stop, NULL);
-        sigaction(SIGPIPE, &ignore, NULL);
+        if (q.points == 0 && q.time_ps == 0)
+            q.points = POINTS_INITIAL;
+        signals_catch();
         log_set_quiet(q.quiet);
         code = status_exit_code(tune(&q, r));
     }
-    free(q.sets);
+    args_fini(&a);
     return code;
 }

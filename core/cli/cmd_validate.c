@@ -7,30 +7,33 @@
 #include "core/run/run.h"
 #include "core/validate/validate.h"
 
-enum { FLAG_RESULTS, FLAG_SCENARIOS, FLAG_OUTPUT, FLAG_BOUNDS, FLAG_RECORD };
+struct request {
+    const char *results, *scenarios, *output, *bounds;
+    bool record;
+};
 
 static const struct flag flags[] = {
-    [FLAG_RESULTS] = {"--results", "FOLDER", "where calibration.csv and reference/ are (default: results)"},
-    [FLAG_SCENARIOS] = {"--scenarios", "FOLDER", "what fused times are simulated by (default: scenarios)"},
-    [FLAG_OUTPUT] = {"--output", "FOLDER", "for rows.csv, summary.csv, errors.svg; \"none\": none (default: "
-                                           "results/validation)"},
-    [FLAG_BOUNDS] = {"--bounds", "FILE", "largest errors allowed (default: results/validation/bounds.csv)"},
-    [FLAG_RECORD] = {"--record", NULL, "write that file anew from what is reached now"},
-    {NULL, NULL, NULL},
+    {"--results", "FOLDER", "where calibration.csv and reference/ are (default: results)", FLAG_TEXT,
+     offsetof(struct request, results), 0, 0},
+    {"--scenarios", "FOLDER", "what fused times are simulated by (default: scenarios)", FLAG_TEXT,
+     offsetof(struct request, scenarios), 0, 0},
+    {"--output", "FOLDER", "for rows.csv, summary.csv, errors.svg; \"none\": none (default: results/validation)",
+     FLAG_TEXT, offsetof(struct request, output), 0, 0},
+    {"--bounds", "FILE", "largest errors allowed (default: results/validation/bounds.csv)", FLAG_TEXT,
+     offsetof(struct request, bounds), 0, 0},
+    {"--record", NULL, "write that file anew from what is reached now", FLAG_SWITCH, offsetof(struct request, record),
+     0, 0},
+    {0},
 };
 
 static const struct usage usage = {
-    .line = "validate [options]",
+    .name = "validate",
+    .takes = "[options]",
     .about = "Replays every measurement there is and prints how far the models are from it: published NCCL\n"
              "times (by constants fitted to other sources), GEMMs, attention, copies and fused kernels on H200s.\n"
              "Exit code 1 when an error is above its recorded bound.",
     .example = "mkernel validate",
     .flags = flags,
-};
-
-struct request {
-    const char *results, *scenarios, *output, *bounds;
-    bool record;
 };
 
 static enum status replay(const struct request *q, const struct registry *r, struct validation *v)
@@ -60,37 +63,16 @@ static enum status conclude(const struct request *q, const struct validation *v)
     return st;
 }
 
-static int read_arguments(int argc, char **argv, struct request *q)
+static enum status validate(const struct request *q, const struct registry *r)
 {
-    struct args a;
+    struct validation v = {.rows = NULL};
+    enum status st;
 
-    args_begin(&a, &usage, argc, argv);
-    for (int flag; (flag = args_next(&a)) != ARGS_END;) {
-        if (flag == ARGS_HELP)
-            return 0;
-        if (flag == ARGS_BAD)
-            return status_exit_code(ST_INPUT);
-        if (flag == ARGS_WORD)
-            return args_error(&a, "unexpected argument \"%s\"", a.value);
-        switch (flag) {
-        case FLAG_RESULTS:
-            q->results = a.value;
-            break;
-        case FLAG_SCENARIOS:
-            q->scenarios = a.value;
-            break;
-        case FLAG_OUTPUT:
-            q->output = a.value;
-            break;
-        case FLAG_BOUNDS:
-            q->bounds = a.value;
-            break;
-        case FLAG_RECORD:
-            q->record = true;
-            break;
-        }
-    }
-    return -1;
+    st = replay(q, r, &v);
+    if (st >= 0)
+        st = conclude(q, &v);
+    validation_free(&v);
+    return st;
 }
 
 int cmd_validate(int argc, char **argv, const struct registry *r)
@@ -99,14 +81,11 @@ int cmd_validate(int argc, char **argv, const struct registry *r)
                         .scenarios = "scenarios",
                         .output = "results/validation",
                         .bounds = "results/validation/bounds.csv"};
-    struct validation v = {.rows = NULL};
-    int code = read_arguments(argc, argv, &q);
+    struct args a;
+    int code = args_parse(&a, &usage, argc, argv, &q);
 
-    if (code >= 0)
-        return code;
-    enum status st = replay(&q, r, &v);
-    if (st >= 0)
-        st = conclude(&q, &v);
-    validation_free(&v);
-    return status_exit_code(st);
+    if (code < 0)
+        code = status_exit_code(validate(&q, r));
+    args_fini(&a);
+    return code;
 }

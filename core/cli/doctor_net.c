@@ -1,5 +1,4 @@
 /* The network: RDMA devices as the kernel shows them, libfabric, MPI. */
-#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,20 +197,12 @@ static void add_providers(const struct fi_info *list, struct finding *out)
 
 static void look_providers(const struct doctor *d, const struct doctor_check *c, struct finding *out)
 {
-    int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags,
-                   const struct fi_info *hints, struct fi_info **info);
-    void (*freeinfo)(struct fi_info *info);
-    void           *library = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
     struct fi_info *list = NULL;
 
     (void)d, (void)c;
-    if (!library)
-        return;
-    memcpy(&getinfo, &(void *){dlsym(library, "fi_getinfo")}, sizeof getinfo);
-    memcpy(&freeinfo, &(void *){dlsym(library, "fi_freeinfo")}, sizeof freeinfo);
-    if (getinfo && freeinfo && getinfo(FI_VERSION(1, 6), NULL, NULL, 0, NULL, &list) == 0) {
+    if (fi_getinfo(FI_VERSION(1, 6), NULL, NULL, 0, NULL, &list) == 0) {
         add_providers(list, out);
-        freeinfo(list);
+        fi_freeinfo(list);
     }
     out->ok = out->text[0] != 0;
 }

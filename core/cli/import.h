@@ -7,6 +7,7 @@
 
 #include "core/host.h"
 #include "core/status.h"
+#include "core/world.h"
 
 struct import_topology {
     const char *const *paths;
@@ -25,7 +26,7 @@ struct import_nccl_tests {
     const char *collective; /* NULL: the file says */
     const char *machine;    /* name for the record; NULL: the GPU's */
     const char *output;     /* NULL: results/local/NAME-DATE.jsonl */
-    uint64_t    nodes, gpus_per_node; /* 0: the file's device list says */
+    struct world world;      /* nodes 0: the file's device list says */
     int         argc;
     char *const *argv; /* for the record */
 };

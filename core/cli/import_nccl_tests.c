@@ -178,8 +178,8 @@ static json_t *point_record(const struct nccl_tests *t, const struct nccl_tests_
 static enum status world_of(const struct import_nccl_tests *q, const struct nccl_tests *t, uint64_t *nodes,
                             uint64_t *gpus)
 {
-    *nodes = q->nodes ? q->nodes : t->nodes;
-    *gpus = q->nodes ? q->gpus_per_node : t->nodes ? t->ranks / t->nodes : 0;
+    *nodes = q->world.nodes ? q->world.nodes : t->nodes;
+    *gpus = q->world.nodes ? q->world.gpus_per_node : t->nodes ? t->ranks / t->nodes : 0;
     if (*nodes > 0 && *gpus > 0)
         return ST_OK;
     log_error("%s: no list of devices in it; --world NODESxGPUS says how many there were", q->path);

@@ -39,17 +39,15 @@ static enum status read_files(const struct import_topology *q, struct nccl_xml *
 
 static enum status choose_model(const struct import_topology *q, const struct nccl_xml *x, struct machine_request *r)
 {
-    const char *model = q->gpu;
-
-    for (size_t i = 0; !model && i < sizeof devices / sizeof *devices; i++)
+    r->gpu = q->gpu;
+    for (size_t i = 0; !r->gpu && i < sizeof devices / sizeof *devices; i++)
         if (devices[i].device == x->device)
-            model = devices[i].model;
-    if (!model) {
+            r->gpu = devices[i].model;
+    if (!r->gpu) {
         log_error("%s: GPU of PCI device 0x%04" PRIx64 ", sm %" PRIu64 ": no machine of that kind is shipped; "
                   "--gpu H100 or --gpu H200 takes the costs of one", q->paths[0], x->device, x->sm);
         return ST_INPUT;
     }
-    snprintf(r->gpu, sizeof r->gpu, "%.60s", model);
     return ST_OK;
 }
 
@@ -104,11 +102,9 @@ static enum status make_request(const struct import_topology *q, const struct nc
     TRY(choose_model(q, x, r));
     r->gpus = x->gpus;
     r->nodes = q->nodes;
-    if (q->name)
-        snprintf(r->name, sizeof r->name, "%.60s", q->name);
+    r->name = q->name;
     choose_nics(q, x, r);
     share_nics(q, r);
-    machine_request_name(r);
     return ST_OK;
 }
 
@@ -175,8 +171,7 @@ enum status import_topology(const struct import_topology *q)
     struct machine_request r = {0};
     struct nccl_xml x = {0};
     struct machine m;
-    char origin[3072], path[OPTION_TEXT_BYTES + 8];
-    const char *output = q->output;
+    char origin[3072];
 
     TRY(read_files(q, &x));
     TRY(make_request(q, &x, &r));
@@ -188,11 +183,5 @@ enum status import_topology(const struct import_topology *q)
     describe(q, &x, origin, sizeof origin);
     if (x.hosts > 1)
         log_warn("%s: holds several hosts; the first one's %" PRIu64 " GPUs make a node", q->paths[0], x.gpus);
-    snprintf(path, sizeof path, "%s.yaml", r.name);
-    output = output ? output : path;
-    if (strcmp(output, "-") == 0)
-        return machine_write(&m, origin, NULL);
-    TRY(machine_write(&m, origin, output));
-    log_info("wrote %s: %s; use it as \"machine: %s\" in a scenario", output, m.title, output);
-    return ST_OK;
+    return machine_save(&m, origin, q->output);
 }

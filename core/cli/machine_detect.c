@@ -19,7 +19,8 @@ static void set_model(struct machine_request *r, char *line)
         line = "H200";
     else if (strstr(line, "H100"))
         line = "H100";
-    snprintf(r->gpu, sizeof r->gpu, "%.60s", line);
+    snprintf(r->gpu_found, sizeof r->gpu_found, "%.60s", line);
+    r->gpu = r->gpu_found;
 }
 
 static enum status detect_gpus(struct machine_request *r)
@@ -30,12 +31,12 @@ static enum status detect_gpus(struct machine_request *r)
     bool worked;
 
     while (f && fgets(line, sizeof line, f)) {
-        if (gpus++ == 0 && !r->gpu[0])
+        if (gpus++ == 0 && !r->gpu)
             set_model(r, line);
     }
     worked = f && pclose(f) == 0 && gpus > 0;
     if (!worked) {
-        log_error("machine new: no GPU here (nvidia-smi is missing or lists none); give --gpu, "
+        log_error("no GPU here (nvidia-smi is missing or lists none); give --gpu, "
                   "--gpus and --nics instead of --detect");
         return ST_ENVIRONMENT;
     }

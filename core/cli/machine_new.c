@@ -1,5 +1,7 @@
 #include "core/cli/machine_new.h"
 
+#include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -18,6 +20,8 @@ static const struct {
 #define NIC_PERCENT       97 /* payload of the raw rate: 48.5 of 50 GB/s, see hgx-h200-cx7.yaml */
 #define NCCL_CHANNEL_GBPS 384 /* top rung of NCCL's search ladder between nodes: 48 GB/s */
 
+#define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
+
 static enum status find_model(const char *gpu, const char **machine_out)
 {
     struct nearest near;
@@ -31,7 +35,7 @@ static enum status find_model(const char *gpu, const char **machine_out)
             return ST_OK;
         }
     }
-    log_error("machine new: no measured values for GPU model \"%.40s\"; expected H100 or H200%s",
+    log_error("no measured values for GPU model \"%.40s\"; expected H100 or H200%s",
               gpu, nearest_text(&near, guess, sizeof guess));
     return ST_INPUT;
 }
@@ -40,7 +44,7 @@ static enum status check_request(const struct machine_request *r)
 {
     const char *what = NULL;
 
-    if (!r->gpu[0] || r->gpus == 0 || !r->nics_known)
+    if (!r->gpu || r->gpus == 0 || !r->nics_known)
         what = "too little is known; expected --gpu, --gpus and --nics, or --detect";
     else if (r->gpus > BOARD_GPUS_MAX)
         what = "too many GPUs; expected 1 to 8, the GPUs of one HGX board";
@@ -55,9 +59,11 @@ static enum status check_request(const struct machine_request *r)
         what = "several nodes need a network; expected --nics of at least one a GPU";
     else if (r->nodes > 65536)
         what = "too many nodes; expected at most 65536";
+    else if (r->name && (strlen(r->name) >= OPTION_TEXT_BYTES || strspn(r->name, NAME_CHARACTERS) != strlen(r->name)))
+        what = "not a machine's name; expected --name of letters, digits, \".\", \"_\" and \"-\", at most 63";
     if (!what)
         return ST_OK;
-    log_error("machine new: %s", what);
+    log_error("%s", what);
     return ST_INPUT;
 }
 
@@ -104,7 +110,7 @@ static enum status load_shipped(const char *name, struct machine *out)
 {
     if (machine_load(name, out) == ST_OK)
         return ST_OK;
-    log_error("machine new: needs the shipped machine %s; set MKERNEL_MACHINES to the folder that "
+    log_error("needs the shipped machine %s; set MKERNEL_MACHINES to the folder that "
               "holds it", name);
     return ST_ENVIRONMENT;
 }
@@ -137,13 +143,28 @@ static void describe(const struct machine_request *r, const char *template, cons
 {
     snprintf(origin, origin_bytes,
              "%s: nodes of %s.\n\n"
-             "Written by `mkernel machine new`.  Given or detected: GPU model, GPUs, NICs and\n"
-             "their rate, nodes.  Derived from these: NIC payload rate (%d %% of raw), multicast\n"
+             "Written by mkernel.  Given or detected: GPU model, GPUs, NICs and their rate,\n"
+             "nodes.  Derived from these: NIC payload rate (%d %% of raw), multicast\n"
              "(boards of more than %d GPUs have a switch), NCCL's channels (one ring a NIC at its\n"
              "rate).  All other values are those of scenarios/machines/%s.yaml,\n"
              "where their sources stand; measure your own where it matters.%s",
              m->name, m->title, NIC_PERCENT, SWITCHLESS_GPUS, template,
              r->efa ? "\nThe NICs are EFA: their latencies are those of hgx-h200-efa.yaml." : "");
+}
+
+/* In lower case, and nothing but letters, digits and hyphens. */
+static void set_name(struct machine *m, const struct machine_request *r)
+{
+    if (r->name) {
+        snprintf(m->name, sizeof m->name, "%s", r->name);
+        return;
+    }
+    if (r->nics > 0)
+        snprintf(m->name, sizeof m->name, "%.20s-%" PRIu64 "x%" PRIu64, r->gpu, r->nics, r->gbps);
+    else
+        snprintf(m->name, sizeof m->name, "%.20s-%" PRIu64 "gpu", r->gpu, r->gpus);
+    for (char *c = m->name; *c; c++)
+        *c = isalnum((unsigned char)*c) ? (char)tolower((unsigned char)*c) : '-';
 }
 
 enum status machine_from_request(const struct machine_request *r, struct machine *out, char *origin,
@@ -157,7 +178,7 @@ enum status machine_from_request(const struct machine_request *r, struct machine
     TRY(load_shipped(template, &m));
     if (r->efa)
         TRY(set_efa(&m));
-    snprintf(m.name, sizeof m.name, "%s", r->name);
+    set_name(&m, r);
     describe_parts(r, &m, m.title, sizeof m.title);
     set_nvlink(&m, r->gpus);
     set_network(&m, r);
@@ -166,20 +187,16 @@ enum status machine_from_request(const struct machine_request *r, struct machine
     return ST_OK;
 }
 
-void machine_request_name(struct machine_request *r)
+enum status machine_save(const struct machine *m, const char *origin, const char *output)
 {
-    if (r->name[0])
-        return;
-    snprintf(r->name, sizeof r->name, "%.20s-%llugpu", r->gpu, (unsigned long long)r->gpus);
-    if (r->nics > 0)
-        snprintf(r->name, sizeof r->name, "%.20s-%llux%llu", r->gpu, (unsigned long long)r->nics,
-                 (unsigned long long)r->gbps);
-    for (char *c = r->name; *c; c++) {
-        bool letter = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z');
+    char path[sizeof m->name + 8];
 
-        if (*c >= 'A' && *c <= 'Z')
-            *c = (char)(*c - 'A' + 'a');
-        else if (!letter && !(*c >= '0' && *c <= '9'))
-            *c = '-';
-    }
+    snprintf(path, sizeof path, "%s.yaml", m->name);
+    if (!output)
+        output = path;
+    if (strcmp(output, "-") == 0)
+        return machine_write(m, origin, NULL);
+    TRY(machine_write(m, origin, output));
+    log_info("wrote %s: %s; use it as \"machine: %s\" in a scenario", output, m->title, output);
+    return ST_OK;
 }

@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,10 @@ struct timeline {
 
 static enum status refuse(const struct timeline *t, const char *why)
 {
-    log_error("%s:%zu: %s; expected a trace of mkernel run --trace", t->path, t->line, why);
+    if (t->line > 0)
+        log_error("%s:%zu: %s; expected a trace of mkernel run --trace", t->path, t->line, why);
+    else
+        log_error("%s: %s; expected a trace of mkernel run --trace", t->path, why);
     return ST_INPUT;
 }
 
@@ -109,12 +113,14 @@ static enum status take_line(struct timeline *t, char *line)
 
 static enum status read_trace(struct timeline *t)
 {
-    gzFile f = gzopen(t->path, "r"); /* reads plain files, too */
     char line[LINE_BYTES];
     enum status st = ST_OK;
+    gzFile f;
 
+    errno = 0;
+    f = gzopen(t->path, "r"); /* reads plain files, too */
     if (!f)
-        return refuse(t, "cannot be read");
+        return refuse(t, errno ? strerror(errno) : "cannot be read");
     while (st >= 0 && gzgets(f, line, sizeof line)) {
         t->line++;
         if (t->line == 1 && strncmp(line, "{\"traceEvents\":[", 16) != 0)
@@ -126,7 +132,7 @@ static enum status read_trace(struct timeline *t)
     }
     gzclose(f);
     if (st >= 0 && !t->ended)
-        return refuse(t, "ends too early");
+        return refuse(t, t->line > 0 ? "ends too early" : "is empty, or a folder");
     return st;
 }
 

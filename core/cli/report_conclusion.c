@@ -72,16 +72,16 @@ static void print_verdict(const struct standing *s, const char *whom, FILE *f)
     fprintf(f, s->losses == s->shapes ? " of its speed" : "");
 }
 
-/* The harder baseline: in brackets, so that "because" speaks of the first. */
-static void print_streams(const struct standing *s, FILE *f)
+/* The harder baseline: in brackets, so that "because" speaks of the first, which fused `loses` to or not. */
+static void print_streams(const struct standing *s, bool loses, FILE *f)
 {
     if (s->losses == 0)
-        fprintf(f, " (and over hand-overlapped streams by ");
+        fprintf(f, " (%s hand-overlapped streams by ", loses ? "but wins over" : "and over");
     else if (s->losses == s->shapes)
-        fprintf(f, " (but trails hand-overlapped streams: ");
+        fprintf(f, " (%s trails hand-overlapped streams: ", loses ? "and" : "but");
     else
-        fprintf(f, " (but trails hand-overlapped streams at %" PRIu64 " of %" PRIu64 " problems: ",
-                s->losses, s->shapes);
+        fprintf(f, " (%s trails hand-overlapped streams at %" PRIu64 " of %" PRIu64 " problems: ",
+                loses ? "and" : "but", s->losses, s->shapes);
     print_range(s, f);
     fprintf(f, s->losses ? " of their speed)" : ")");
 }
@@ -163,7 +163,7 @@ static void print_cause(const struct run_result *r, const struct point *p, bool 
     if (wins)
         snprintf(hides, sizeof hides, "part of communication hides behind %s, though ",
                  p->kernel->family->work);
-    snprintf(elsewhere, sizeof elsewhere, "%s is not what takes the time: ", p->kernel->family->work);
+    snprintf(elsewhere, sizeof elsewhere, "little of the time goes to %s: ", p->kernel->family->work);
 
     if (waiting + idle < HIDDEN_PERCENT) {
         print_hidden(crew, waiting, p, wins, f);
@@ -219,15 +219,13 @@ static void conclude(const struct compare *c, const struct kernel *k, const stru
     bool            wins = main.losses == 0;
 
     if (main.shapes == 0) {
-        fprintf(f, "%s: nothing to compare: a fused result and one of another variant are needed",
-                k->name);
-        print_honesty(b, &c->points[0], f);
+        fprintf(f, "%s: nothing to compare: a fused result and one of another variant are needed.\n", k->name);
         return;
     }
     fprintf(f, "%s: fused ", k->name);
     print_verdict(&main, whom, f);
     if (nccl.shapes && streams.shapes)
-        print_streams(&streams, f);
+        print_streams(&streams, main.losses == main.shapes, f);
     print_why(c, wins ? main.best_group : main.worst_group, wins, f);
     print_honesty(b, &c->points[0], f);
 }

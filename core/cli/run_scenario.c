@@ -10,6 +10,7 @@
 #include "core/cli/report.h"
 #include "core/cli/run_nodes.h"
 #include "core/cli/run_trace.h"
+#include "core/cli/signals.h"
 #include "core/results/compare.h"
 #include "core/log.h"
 #include "core/verify/prove.h"
@@ -84,15 +85,8 @@ static enum status run_all(struct session *s, struct run_unit *units, uint64_t c
 {
     const struct run_request *q = s->request;
     struct progress           progress;
-    struct run_config         config = {
-                .jobs = (uint32_t)q->jobs,
-                .timeout_ns = q->timeout_ps / 1000,
-                .memory_bytes = q->memory_bytes,
-                .interrupted = q->interrupted,
-                .progress = progress_update,
-                .arg = &progress,
-    };
-    enum status st;
+    struct run_config         config = limits_config(&q->limits, &progress);
+    enum status               st;
 
     progress_begin(&progress, what, q->quiet || !speaks(s));
     st = several_nodes(s) && units != s->plan.proofs ? run_units_across(q->nodes, units, count, &config)
@@ -116,14 +110,14 @@ static enum status prepare(struct session *s, const char *path, const struct reg
 {
     const struct run_request *q = s->request;
 
-    TRY(scenario_load(path, registry, q->backend, q->sets, q->set_count, &s->scenario));
+    TRY(scenario_load(path, registry, q->backend, q->args->sets, q->args->set_count, &s->scenario));
     TRY(check_available(s->scenario.backend));
     if (s->scenario.check.wanted)
         TRY(check_available(s->scenario.check.backend));
     TRY(run_nodes_check(&s->scenario, q->nodes));
     if (several_nodes(s))
         s->link = (struct node_link){.node = q->nodes->node, .count = q->nodes->count};
-    TRY(run_plan_create(&s->scenario, q->memory_bytes, several_nodes(s) ? &s->link : NULL, &s->plan));
+    TRY(run_plan_create(&s->scenario, q->limits.memory_bytes, several_nodes(s) ? &s->link : NULL, &s->plan));
     if (!q->trace)
         return ST_OK;
     return run_trace_plan(&s->plan, &trace_chrome, q->trace, q->trace_limit_bytes, &s->traces);
@@ -135,11 +129,11 @@ static enum status prepare_in_time(struct session *s, const char *path, const st
     const struct run_request *q = s->request;
     enum status               st;
 
-    *q->planning = 1;
-    alarm((unsigned)(q->timeout_ps / SECOND_PS) + 1);
+    signals_planning = 1;
+    alarm((unsigned)(q->limits.timeout_ps / SECOND_PS) + 1);
     st = prepare(s, path, registry);
     alarm(0);
-    *q->planning = 0;
+    signals_planning = 0;
     return st;
 }
 
@@ -155,7 +149,7 @@ static enum status prepare_on_all(struct session *s, const char *path, const str
 
     if (!several_nodes(s))
         return prepare_in_time(s, path, registry);
-    n->timeout_ns = s->request->timeout_ps / 1000 + NODES_EXTRA_NS;
+    n->timeout_ns = s->request->limits.timeout_ps / 1000 + NODES_EXTRA_NS;
     TRY(nodes_agree(n, speaks(s) ? prepare_in_time(s, path, registry) : ST_OK));
     if (!speaks(s)) {
         snprintf(prefix, sizeof prefix, "node %" PRIu32 " on %s: ", n->node, n->hosts[n->node]);
@@ -169,8 +163,9 @@ static enum status prepare_on_all(struct session *s, const char *path, const str
     return run_nodes_compare(&s->scenario, n);
 }
 
-/* Said once for all programs alike: a reader of the table should not take silence for a proof. */
-static void say_unproved(const struct session *s)
+/* Said once for all programs alike: a reader of the table should not take silence for a proof.  Who asked for
+ * nothing but proofs has not got what he asked for. */
+static void say_unproved(struct session *s)
 {
     const struct run_plan *plan = &s->plan;
     uint64_t               unproved = 0, first = 0;
@@ -184,6 +179,8 @@ static void say_unproved(const struct session *s)
     if (unproved > 0)
         log_warn("%s: %" PRIu64 " point%s not proved: %s", s->scenario.path, unproved,
                  unproved > 1 ? "s are" : " is", plan->points[first].unproved);
+    if (unproved > 0 && s->request->verify_only)
+        note(s, ST_MEMORY);
 }
 
 /* Whether everything that could be proved has been. */
@@ -200,7 +197,7 @@ static bool prove(struct session *s)
         return prove_here(s);
     if (speaks(s))
         prove_here(s);
-    s->request->nodes->timeout_ns = s->request->timeout_ps / 1000 * (s->plan.proof_count + 1) + NODES_EXTRA_NS;
+    s->request->nodes->timeout_ns = s->request->limits.timeout_ps / 1000 * (s->plan.proof_count + 1) + NODES_EXTRA_NS;
     note(s, nodes_agree(s->request->nodes, s->status));
     return s->status >= 0;
 }
@@ -243,7 +240,7 @@ static void open_file(struct session *s)
 static void put_record(struct session *s, char *line)
 {
     result_write(&s->file, line);
-    if (s->request->format == OUTPUT_JSON)
+    if (s->request->json)
         printf("%s\n", line);
     free(line);
 }
@@ -252,8 +249,8 @@ static void write_records(struct session *s, uint64_t failed)
 {
     uint64_t written = 0;
 
-    put_record(s, record_run(&s->scenario, &s->request->host, s->request->nodes, s->request->argc,
-                             s->request->argv));
+    put_record(s, record_run(&s->scenario, &s->request->host, s->request->nodes, s->request->args->argc,
+                             s->request->args->argv));
     for (uint64_t i = 0; i < s->plan.check_count; i++)
         if (s->plan.checks[i].result)
             put_record(s, record_check(&s->scenario, &s->plan.checks[i]));
@@ -263,7 +260,7 @@ static void write_records(struct session *s, uint64_t failed)
         put_record(s, record_point(&s->scenario, &s->compare, i));
         written++;
     }
-    put_record(s, record_end(written, failed, *s->request->interrupted != 0));
+    put_record(s, record_end(written, failed, signals_interrupted != 0));
 }
 
 static void commit_file(struct session *s)
@@ -277,11 +274,12 @@ static void commit_file(struct session *s)
         log_info("results: %s", path);
 }
 
-static bool use_colour(void)
+/* The terminal that a launcher gives its processes need not be the reader's. */
+static bool use_colour(const struct session *s)
 {
     const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
 
-    return isatty(STDOUT_FILENO) && !(no_colour && *no_colour) &&
+    return !several_nodes(s) && isatty(STDOUT_FILENO) && !(no_colour && *no_colour) &&
            !(terminal && strcmp(terminal, "dumb") == 0);
 }
 
@@ -289,16 +287,16 @@ static void print(struct session *s)
 {
     const struct run_request *q = s->request;
 
-    if (q->format == OUTPUT_CSV && *q->csv_family != s->scenario.family) {
+    if (q->csv && *q->csv_family != s->scenario.family) {
         *q->csv_family = s->scenario.family;
         report_csv_header(s->scenario.family, stdout);
     }
-    if (q->format == OUTPUT_CSV)
+    if (q->csv)
         report_csv(&s->plan, &s->compare, stdout);
-    if (q->format != OUTPUT_TABLE)
+    if (q->csv || q->json)
         return;
     if (!q->quiet)
-        report_table(&s->plan, &s->compare, use_colour(), stdout);
+        report_table(&s->plan, &s->compare, use_colour(s), stdout);
     report_published(&s->plan, &s->compare, q->published, q->quiet ? NULL : stdout);
     if (s->status != ST_INTERRUPTED)
         report_conclusion(&s->plan, &s->compare, stdout);
@@ -351,7 +349,9 @@ static void finish(struct session *s)
 static void verify(struct session *s)
 {
     prove(s);
-    if (s->status != ST_INTERRUPTED)
+    if (s->status == ST_INTERRUPTED)
+        log_error("interrupted: %s is not proved", s->scenario.path);
+    else
         report_proofs(&s->plan, s->request->quiet, stdout);
 }
 

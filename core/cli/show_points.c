@@ -110,14 +110,14 @@ void show_points(const struct scenario *s, FILE *f)
     for (uint32_t i = 0; i < d->count; i++)
         if (is_common(&d->of[i]))
             fprintf(f, "  %-26s %s\n", d->of[i].key, d->of[i].values[0]);
-    if (s->point_count <= POINTS_LISTED) {
+    if (s->point_count > 1 && s->point_count <= POINTS_LISTED) {
         fprintf(f, "\neach point's own:\n");
         for (uint64_t i = 0; i < s->point_count; i++) {
             fprintf(f, "  %3" PRIu64, i);
             scenario_point_keys(s, &s->points[i], print_if_own, d);
             fprintf(f, "\n");
         }
-    } else {
+    } else if (s->point_count > 1) {
         fprintf(f, "\nwhat varies, with the number of points:\n");
         for (uint32_t i = 0; i < d->count; i++)
             if (!is_common(&d->of[i]))

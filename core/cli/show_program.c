@@ -34,7 +34,7 @@ static void print_totals(const struct program *p, uint32_t rank, const struct fl
 
 static void print_flags(const struct program *p, uint32_t rank, FILE *f)
 {
-    fprintf(f, "\nflags\n");
+    fprintf(f, "\nflags%s\n", p->flag_count == 0 ? ": none" : "");
     for (uint32_t i = 0; i < p->flag_group_count; i++) {
         fprintf(f, "  %-16s %" PRIu32, p->flag_groups[i].name, p->flag_groups[i].count);
         print_totals(p, rank, &p->flag_groups[i], f);

@@ -10,10 +10,13 @@
 #include "core/log.h"
 #include "core/results/record.h"
 
+#define TIME_MAX_US 1e12 /* eleven days */
+
 /* Where parsing stands. */
 struct reader {
     struct records *out;
     size_t          line;
+    bool            ended; /* the last record was an "end" */
 };
 
 static enum status refuse(const struct reader *r, const char *what)
@@ -31,13 +34,10 @@ static const char *text_of(const json_t *o, const char *key)
     return text ? text : "";
 }
 
-/* Finite and not negative; absent is 0. */
-static bool number_of(const json_t *o, const char *key, double *out)
+static bool time_of(const json_t *v, double *us_out)
 {
-    const json_t *v = json_object_get(o, key);
-
-    *out = json_number_value(v);
-    return !v || (json_is_number(v) && isfinite(*out) && *out >= 0);
+    *us_out = json_number_value(v);
+    return json_is_number(v) && *us_out >= 0 && *us_out <= TIME_MAX_US;
 }
 
 static int compare_doubles(const void *a, const void *b)
@@ -70,8 +70,7 @@ static enum status read_samples(const struct reader *r, struct records_point *p)
     sorted = calloc(p->sample_count, sizeof *sorted);
     assert(sorted);
     json_array_foreach(samples, i, v) {
-        sorted[i] = json_number_value(v);
-        if (!json_is_number(v) || !isfinite(sorted[i]) || sorted[i] < 0) {
+        if (!time_of(v, &sorted[i])) {
             free(sorted);
             return refuse(r, "\"samples_us\" holds something that is no time");
         }
@@ -86,7 +85,7 @@ static enum status read_samples(const struct reader *r, struct records_point *p)
 static enum status read_point(struct reader *r, json_t *o)
 {
     struct records *out = r->out;
-    const json_t *resolved = json_object_get(o, "resolved");
+    const json_t *resolved = json_object_get(o, "resolved"), *median = json_object_get(o, "median_us");
     struct records_point *p = &out->points[out->point_count];
 
     if (out->run_count == 0)
@@ -107,7 +106,7 @@ static enum status read_point(struct reader *r, json_t *o)
         return refuse(r, "a point without \"kernel\" or \"program\"");
     if (!resolved || !json_is_object(resolved))
         return refuse(r, "a point without \"resolved\", the keys that name it");
-    if (!number_of(o, "median_us", &p->median_us))
+    if (median && !time_of(median, &p->median_us))
         return refuse(r, "\"median_us\" is no time");
     out->point_count++;
     return read_samples(r, p);
@@ -140,6 +139,9 @@ static enum status read_line(struct reader *r, const char *text, size_t size)
     }
     json_array_append_new(r->out->lines, o);
     kind = text_of(o, "record");
+    r->ended = strcmp(kind, "end") == 0;
+    if (r->ended && json_is_true(json_object_get(o, "interrupted")))
+        log_warn("%s:%zu: this run was interrupted, not all of its points are there", r->out->path, r->line);
     if (strcmp(kind, "run") == 0)
         return read_run(r, o);
     if (strcmp(kind, "point") == 0)
@@ -175,6 +177,9 @@ static enum status read_lines(struct reader *r, const char *text, size_t size)
     }
     if (r->out->run_count == 0)
         return refuse(r, "no \"run\" record: expected a result file of mkernel");
+    if (!r->ended)
+        log_warn("%s:%zu: no \"end\" record at its end: the file is cut short, or not yet complete", r->out->path,
+                 r->line);
     return ST_OK;
 }
 

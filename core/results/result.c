@@ -13,7 +13,7 @@
 
 static enum status fail(struct result_file *f, const char *what, const char *path)
 {
-    log_error("results: cannot %s %s: %s", what, path, strerror(errno));
+    log_error("cannot %s %s: %s", what, path, strerror(errno));
     f->status = ST_IO;
     return ST_IO;
 }
@@ -54,6 +54,10 @@ enum status result_open(struct result_file *f, const char *path)
     int         fd;
 
     *f = (struct result_file){0};
+    if (strcmp(path, "-") == 0) {
+        log_error("-: standard output cannot be chosen here; expected the name of a file");
+        return f->status = ST_INPUT;
+    }
     if (*name == 0 || strlen(path) + 8 >= sizeof f->path) {
         errno = *name == 0 ? EISDIR : ENAMETOOLONG;
         return fail(f, "write", path);

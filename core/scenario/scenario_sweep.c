@@ -368,8 +368,8 @@ enum status scenario_find_family(const struct scenario *s, const struct registry
         first = first ? first : kernel;
         if (kernel->family == first->family)
             continue;
-        place_error(&place, "problem.kernel: %s and %s take different problem keys; expected kernels "
-                            "of one family", first->name, kernel->name);
+        place_error(&place, "problem.kernel: %s and %s solve problems of different kinds; expected kernels "
+                            "of one kind", first->name, kernel->name);
         return ST_INPUT;
     } while (axes_step(&axis, 1));
     *out = first->family;

@@ -5,11 +5,11 @@
 
 #include "core/backend.h"
 
-/* Its result has a status, a report of violations, the number of tasks and of unrolled epochs, and in
- * `orderings` how many pairs of accesses had to be ordered. */
 /* Over all tasks that read rows by index: the flags that may guard what they read. */
 uint64_t prove_guards(const struct program *p);
 
+/* Its result has a status, a report of violations, the number of tasks and of unrolled epochs, and in
+ * `orderings` how many pairs of accesses had to be ordered. */
 extern const struct backend prove_backend;
 
 #endif

@@ -32,6 +32,23 @@ void verify_task(const struct verifier *v, struct task_place at, struct task *t)
     program_task(v->p, at.rank, at.queue, at.index, t);
 }
 
+void verify_each_task(const struct verifier *v, verify_task_fn *fn, void *arg)
+{
+    for (uint32_t rank = 0; rank < v->ranks; rank++) {
+        for (uint32_t queue = 0; queue < v->p->queue_count; queue++) {
+            uint64_t length = program_queue_length(v->p, rank, queue);
+
+            for (uint64_t i = 0; i < length; i++) {
+                struct task_place at = {rank, queue, i};
+                struct task t;
+
+                verify_task(v, at, &t);
+                fn(arg, at, &t);
+            }
+        }
+    }
+}
+
 void verify_fail(struct verifier *v, const char *kind, const char *format, ...)
 {
     struct verify_report *r = v->report;

@@ -8,24 +8,6 @@
 #include "core/route.h"
 #include "core/verify/verify_state.h"
 
-typedef void task_fn(struct verifier *v, struct task_place at, const struct task *t);
-
-static void each_task(struct verifier *v, task_fn *fn)
-{
-    for (uint32_t rank = 0; rank < v->ranks; rank++) {
-        for (uint32_t queue = 0; queue < v->p->queue_count; queue++) {
-            uint64_t length = program_queue_length(v->p, rank, queue);
-
-            for (uint64_t i = 0; i < length; i++) {
-                struct task t;
-
-                program_task(v->p, rank, queue, i, &t);
-                fn(v, (struct task_place){rank, queue, i}, &t);
-            }
-        }
-    }
-}
-
 static void fail_task(struct verifier *v, const char *kind, struct task_place at, const char *text)
 {
     char task[VERIFY_TASK_TEXT_BYTES];
@@ -350,8 +332,10 @@ static void check_signals(struct verifier *v, struct task_place at, const struct
         fail_task(v, "flags", at, "a put raises exactly one flag at its target");
 }
 
-static void check_task(struct verifier *v, struct task_place at, const struct task *t)
+static void check_task(void *arg, struct task_place at, const struct task *t)
 {
+    struct verifier *v = arg;
+
     check_selection(v, at, t);
     check_sources(v, at, t);
     check_targets(v, at, t);
@@ -381,8 +365,9 @@ static void note_access(void *arg, const struct access *a)
 
 /* ---- second pass: the signallers themselves, and the sums ---- */
 
-static void index_signals(struct verifier *v, struct task_place at, const struct task *t)
+static void index_signals(void *arg, struct task_place at, const struct task *t)
 {
+    struct verifier *v = arg;
     uint64_t number = v->first_task[(uint64_t)at.rank * v->p->queue_count + at.queue] + at.index;
     struct access_note note = {v, at.rank};
 
@@ -425,7 +410,7 @@ static enum status index_all(struct verifier *v, uint64_t flags)
     v->sums = calloc(flags + 1, sizeof *v->sums);
     if (!v->signallers || !v->sums)
         return ST_MEMORY;
-    each_task(v, index_signals);
+    verify_each_task(v, index_signals, v);
     memmove(v->signaller_first + 1, v->signaller_first, flags * sizeof *v->signaller_first);
     v->signaller_first[0] = 0;
     check_sums(v, flags);
@@ -465,7 +450,7 @@ enum status verify_collect(struct verifier *v, uint64_t sms)
         v->totals[f] = program_flag_total(v->p, (uint32_t)(f / v->p->flag_count),
                                           (uint32_t)(f % v->p->flag_count));
     check_crews(v, sms);
-    each_task(v, check_task);
+    verify_each_task(v, check_task, v);
     if (v->report->violations)
         return ST_OK;
     TRY(index_all(v, flags));

@@ -28,7 +28,7 @@ struct races {
     uint64_t         *known;   /* hash set of what is on the shelves */
     uint64_t          known_count, known_room;
     struct task_place at;      /* the task whose accesses are being added */
-    struct task       task;
+    const struct task *task;
 
     verify_clock     *clock;
     bool              out_of_memory;
@@ -60,10 +60,10 @@ static uint64_t access_hash(const struct races *r, const struct access *a)
 
     hash = mix(mix(hash, a->buffer), a->until);
     hash = mix(mix(mix(mix(hash, a->row), a->rows), a->col), a->cols);
-    verify_each_wait(r->v, r->at.rank, &r->task, a->until, hash_wait, &hash);
-    for (uint32_t i = 0; i < r->task.signal_count; i++)
-        hash = mix(mix(hash, r->task.signals[i].rank), r->task.signals[i].flag);
-    hash = mix(hash, (uint64_t)a->write << 1 | (r->task.op == OP_PUT));
+    verify_each_wait(r->v, r->at.rank, r->task, a->until, hash_wait, &hash);
+    for (uint32_t i = 0; i < r->task->signal_count; i++)
+        hash = mix(mix(hash, r->task->signals[i].rank), r->task->signals[i].flag);
+    hash = mix(hash, (uint64_t)a->write << 1 | (r->task->op == OP_PUT));
     if (a->write) /* two tasks that write the same bytes and agree in all else are a race */
         hash = mix(mix(hash, r->at.queue), r->at.index);
     return hash ? hash : 1;
@@ -130,24 +130,16 @@ static void add_access(void *arg, const struct access *a)
         s->entries = bigger;
         s->room = room;
     }
-    s->entries[s->count++] = (struct entry){*a, r->at, r->task.op == OP_PUT};
+    s->entries[s->count++] = (struct entry){*a, r->at, r->task->op == OP_PUT};
 }
 
-static void collect(struct races *r)
+static void add_task(void *arg, struct task_place at, const struct task *t)
 {
-    const struct program *p = r->v->p;
+    struct races *r = arg;
 
-    for (uint32_t rank = 0; rank < r->v->ranks; rank++) {
-        for (uint32_t q = 0; q < p->queue_count; q++) {
-            uint64_t length = program_queue_length(p, rank, q);
-
-            for (uint64_t i = 0; i < length; i++) {
-                r->at = (struct task_place){rank, q, i};
-                program_task(p, rank, q, i, &r->task);
-                verify_each_access(r->v, rank, &r->task, add_access, r);
-            }
-        }
-    }
+    r->at = at;
+    r->task = t;
+    verify_each_access(r->v, at.rank, t, add_access, r);
 }
 
 /* ---- order ---- */
@@ -428,7 +420,7 @@ enum status verify_races(struct verifier *v)
     r.clock = calloc(v->ranks, sizeof *r.clock);
     r.out_of_memory = !r.shelves || !r.clock;
     if (!r.out_of_memory)
-        collect(&r);
+        verify_each_task(v, add_task, &r);
     for (uint64_t f = 0; !r.out_of_memory && f < flags; f++)
         if (may_mix(v, f))
             check_flag_epochs(&r, f);

@@ -59,6 +59,10 @@ static inline verify_clock *verify_flag_clock(const struct verifier *v, uint32_t
 struct task_place verify_place(const struct verifier *v, uint64_t number);
 void              verify_task(const struct verifier *v, struct task_place at, struct task *t);
 
+/* Every task of an epoch, of all ranks. */
+typedef void verify_task_fn(void *arg, struct task_place at, const struct task *t);
+void verify_each_task(const struct verifier *v, verify_task_fn *fn, void *arg);
+
 /* Counts a violation and describes it: "KIND: ..." */
 void verify_fail(struct verifier *v, const char *kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -57,6 +57,9 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 [ -e results ] && fail "a refused scenario left results behind"
 
+# Nothing is called proved that was not.
+expect 5 '0 of 0 programs proved, 3 points not proved' verify small.yaml --set problem.m=1000000000
+
 expect 5 'needs up to .*\([0-9]+ bytes\)' run small.yaml --memory 1KiB
 expect 4 'no result after .* s of real time' run small.yaml --timeout 1ms --output none
 finish

@@ -33,6 +33,7 @@ calibrate 2 'second.yaml: exists already' off.yaml gemm.jsonl -o second.yaml
 calibrate 5 'cannot write' off.yaml gemm.jsonl -o absent/x.yaml
 
 calibrate 2 'which machine' --results x
+calibrate 2 'expected the name of a file' h200-1 --output -
 calibrate 2 'no machine "h201-1".*did you mean "h200-1"' h201-1
 calibrate 2 'nothing measured on machine off is listed' off.yaml --results "$SOURCE/results"
 calibrate 5 'calibration.csv: No such file' h200-1 --results .

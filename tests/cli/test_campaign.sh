@@ -18,6 +18,9 @@ campaign() {
 
 campaign 2 'plan it first' run c
 campaign 2 'which scenarios' plan c
+campaign 2 'followed by what it needs' plan c small.yaml --sweep world.nodes=
+campaign 2 'followed by what it needs' plan c small.yaml --sweep
+campaign 2 'there is no backend "simm"' plan c --backend simm small.yaml
 campaign 2 'letters, digits' plan ../c small.yaml
 campaign 2 'unknown key' plan wrong --sweep problem.q=1,2 small.yaml
 

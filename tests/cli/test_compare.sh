@@ -49,11 +49,23 @@ expect 2 'y:1: no "record"' compare a.jsonl "$(echo '{"benchmark": 1}' >y; echo 
 expect 2 'schema 7, expected 1' compare a.jsonl "$(echo '{"record":"run","schema":7}' >z; echo z)"
 { point 1 done -5 1; } | file negative.jsonl
 expect 2 'negative.jsonl:2: "median_us" is no time' compare a.jsonl negative.jsonl
+{ point 1 done 1e308 1; } | file endless.jsonl
+expect 2 'endless.jsonl:2: "median_us" is no time' compare a.jsonl endless.jsonl
+{ point 1 done 5 1e308; } | file endless.jsonl
+expect 2 'endless.jsonl:2: "samples_us" holds' compare a.jsonl endless.jsonl
+sed '$d' r.jsonl >cut.jsonl
+expect 0 'warning: cut.jsonl:8: no "end" record' compare r.jsonl cut.jsonl
+sed 's/"interrupted":false/"interrupted":true/' r.jsonl >stopped.jsonl
+expect 0 'warning: stopped.jsonl:9: this run was interrupted' compare r.jsonl stopped.jsonl
+"$MKERNEL" compare r.jsonl r.jsonl 2>&1 | grep warning && fail "warns of a whole file"
 { point 1 done 5 '"x"'; } | file text.jsonl
 expect 2 'something that is no time' compare a.jsonl text.jsonl
 : >empty.jsonl
 expect 2 'empty.jsonl:[01]: no "run" record' compare a.jsonl empty.jsonl
+{ :; } | file pointless.jsonl
+expect 2 'pointless.jsonl: no point in it' compare a.jsonl pointless.jsonl
+expect 2 'pointless.jsonl: no point in it' compare pointless.jsonl a.jsonl
 expect 2 'which two result files' compare a.jsonl
-expect 2 'one more' compare a.jsonl a.jsonl a.jsonl
+expect 2 'one too many' compare a.jsonl a.jsonl a.jsonl
 expect 2 'threshold' compare a.jsonl a.jsonl --threshold x
 finish

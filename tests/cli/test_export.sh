@@ -14,11 +14,15 @@ expect 0 'platform: hgx.xml' export platform hgx-h200-cx7 --output hgx.xml
 route hgx.xml gpu0 gpu1 '2 links 360000000000 B/s 600.0 ns 278.378 us'
 route hgx.xml gpu3 gpu12 '4 links 48500000000 B/s 5000.0 ns 2066.856 us'
 "$MKERNEL" export platform h200-nvlink2 >two.xml 2>out || fail "to standard output"
-route two.xml gpu0 gpu1 '2 links 360000000000 B/s 600.0 ns 278.378 us'
+route two.xml gpu0 gpu1 '2 links 338000000000 B/s 600.0 ns 296.458 us'
 expect 0 . export platform hgx-h200-efa --world 3x4 --output efa.xml
 route efa.xml gpu0 gpu11 '4 links 45600000000 B/s .*'
 expect 2 'machine' export platform h200-nvlink2 --world 2x2
-expect 2 'expected NODESxGPUS' export platform hgx-h200-cx7 --world 8
+for world in 8 -2x8 +2x8 ' 2x8' 2x8x 0x8 2x 99999999999x8; do
+    expect 2 'expected NODESxGPUS' export platform hgx-h200-cx7 --world "$world"
+done
+expect 2 'unknown option "--point"' export platform hgx-h200-cx7 --point 1
+expect 2 'unknown option "--world"' export goal small.yaml --output x.goal --world 2x8
 expect 2 'hgx-h200-cx8' export platform hgx-h200-cx8
 
 # Every kernel: what was sent is received, and an order exists. The longest chain of calcs fits the simulated time.
@@ -40,7 +44,7 @@ expect 2 'the points of small.yaml are 0..3' export goal small.yaml --point 4 --
 expect 2 'tasks; expected at most' export goal "$SOURCE/scenarios/ag_gemm/scale-16x8.yaml" --output x.goal \
     --set 'problem={kernel: ag_gemm, m: 262144, n: 8192, k: 1024}'
 expect 2 'where to' export goal small.yaml
-expect 2 'of which machine' export platform
+expect 2 'which machine' export platform
 expect 2 'found "chakra"' export chakra x
 [ -e x.goal ] && fail "a refused export left a file"
 finish

@@ -78,4 +78,9 @@ expect 2 'expected NODESxGPUS' import nccl-tests ranks.txt --world 2by8
 expect 2 'expected topology or nccl-tests' import
 expect 2 'found "chakra"' import chakra x
 expect 2 'which file' import topology
+expect 2 'one too many' import nccl-tests ranks.txt wrong.txt
+expect 2 'unknown option "--world"' import topology "$XML/hgx-8x400.xml" --world 2x8
+expect 2 "not a machine's name" import topology "$XML/hgx-8x400.xml" --name '../x'
+expect 2 "not a machine's name" import topology "$XML/hgx-8x400.xml" --name "$(printf 'a\nb: c')"
+expect 2 'error: no measured values for GPU model "A100"' import topology "$XML/hgx-8x400.xml" --gpu A100
 finish

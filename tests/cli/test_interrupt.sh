@@ -36,5 +36,22 @@ for signal in INT TERM; do
     grep -q '"interrupted":true' $signal.jsonl || fail "SIG$signal: the file does not say so"
     grep -qsa "$WORK/$signal[.]jsonl" /proc/[0-9]*/cmdline && fail "SIG$signal: a child is still there"
 done
+
+# Verbs that have nothing to keep, and crashes, end by the signal itself: no library of ours has a say in it.
+mkfifo full
+for signal in INT TERM SEGV; do
+    exec 3<>full # of which one line is read: it has begun and cannot end
+    env --default-signal=INT "$MKERNEL" show long.yaml --program 0 --tasks 100000 >full 2>out &
+    pid=$!
+    read -r _ <&3
+    kill -$signal $pid
+    wait $pid 2>/dev/null
+    code=$?
+    [ "$(kill -l $code)" = $signal ] || fail "SIG$signal: exit code $code of a verb without results"
+    [ -s out ] && fail "SIG$signal: says something"
+    exec 3>&-
+done
+ls ./*.btr >out 2>/dev/null && fail "files of a crash are left"
+
 [ "$(ls -A | grep -c '^\.')" -eq 0 ] || fail "temporary files are left: $(ls -A)"
 finish

@@ -20,10 +20,14 @@ grep -q '<img' evil.html && fail "a variant's name became markup"
 [ "$(grep -o '</script>' evil.html | wc -l)" -eq "$(grep -o '</script>' report.html | wc -l)" ] || fail "a name ends the script"
 
 # What is no result, trace or table
-expect 2 'which results|of which results' report
+expect 2 'which result files' report
+expect 2 'standard output cannot be chosen here' report r.jsonl -o -
+[ -e - ] && fail "a file called -"
 expect 2 'missing.jsonl' report missing.jsonl
 head -1 r.jsonl >nothing.jsonl
 expect 2 'no point in any' report nothing.jsonl
+expect 2 'nowhere.json: No such file' report r.jsonl --trace nowhere.json
+expect 2 '\.: is empty, or a folder' report r.jsonl --trace .
 expect 2 'not a trace' report r.jsonl --trace r.jsonl
 gzip -dc r-0.json.gz | head -20 >cut.json
 expect 2 'cut.json:20: ends too early' report r.jsonl --trace cut.json

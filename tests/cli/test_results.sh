@@ -43,6 +43,17 @@ fi
 "$MKERNEL" run small.yaml --output none >out 2>&1
 grep -q "$escape" out && fail "colour in a file"
 
+# What the last sentence says
+cat >moe.yaml <<'END'
+problem:  {kernel: moe_dispatch_ffn_combine, tokens: 64, hidden: 64, inter: 32, experts: 8, top_k: 2}
+machine:  hgx-h200-cx7
+world:    {nodes: 2, gpus_per_node: 2}
+variants: {fused: {}, nccl: {}, streams: {}}
+END
+expect 0 'loses to NCCL.*\(and trails hand-overlapped streams: .*little of the time goes to the GEMMs' run moe.yaml --output none
+expect 2 'nothing to compare: [^;]*\.$' run moe.yaml --output none --set problem.routing=hot
+expect 2 'of different kinds' run moe.yaml --set 'problem.kernel=[moe_dispatch_gemm,moe_dispatch_ffn_combine]'
+
 # A threshold that nothing meets
 printf 'threshold: 1000\n' | cat small.yaml - >strict.yaml
 expect 3 'below the threshold of 1000' run strict.yaml --output none

@@ -28,9 +28,10 @@ expect 0 'ag_gemm' run two-1.yaml two-2.yaml --output none
 
 sed '/fused:/d' small.yaml >baseline.yaml
 expect 2 'all variants are baselines' tune baseline.yaml --output none
-expect 2 'one scenario at a time' tune small.yaml small.yaml
+expect 2 'one too many' tune small.yaml small.yaml
 expect 2 '--points 0' tune small.yaml --points 0
 expect 2 'unit' tune small.yaml --time 5
+expect 2 'option --scenario needs a value' tune small.yaml --scenario ''
 expect 2 'did you mean "--points"' tune small.yaml --point 3
 expect 4 'no progress' tune small.yaml --points 4 --set sim.fault=dropped_put --output none
 finish

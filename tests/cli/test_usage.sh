@@ -2,6 +2,9 @@
 # Verbs, flags and their help.
 . "$(dirname "$0")/common.sh" "$@"
 
+# Every command would wait for what libfabric brings along: see backends/net/ofi_library.c.
+ldd "$MKERNEL" | grep libfabric >out && fail "linked to libfabric"
+
 expect 2 'usage: mkernel COMMAND'
 expect 0 'usage: mkernel COMMAND' help
 expect 0 'usage: mkernel COMMAND' --help
@@ -25,6 +28,10 @@ expect 2 'did you mean "--json"' run small.yaml --jsn
 expect 2 'unknown option "--colour"' run small.yaml --colour
 expect 2 'needs a value' run small.yaml --set
 expect 2 'takes no value' run small.yaml --json=yes
+expect 2 'option --output needs a value' run small.yaml --output ''
+expect 2 'option --trace needs a value' run small.yaml --trace= --output none
+expect 2 'two forms' run small.yaml --json --csv
+[ "$(ls)" = "$(printf 'out\nsmall.yaml')" ] || fail "a refused command left something: $(ls)"
 expect 2 'which scenario' run
 expect 2 'which scenario' show
 expect 2 'which scenario' explore
@@ -34,7 +41,8 @@ expect 2 '--jobs 0' run small.yaml --jobs 0
 expect 2 '--jobs many' run small.yaml --jobs many
 expect 2 'unit' run small.yaml --timeout 5
 expect 2 'unit' run small.yaml --memory 5
-expect 2 'one scenario at a time' doctor small.yaml small.yaml
+expect 2 'one too many' doctor small.yaml small.yaml
+expect 2 'no such folder' doctor --root nowhere
 expect 2 'which one' doctor --set problem.m=8
 expect 2 'cannot open|No such file' doctor now
 
@@ -59,6 +67,10 @@ expect 0 'wait ready\[' show small.yaml --program 3 --tasks all
 expect 0 '^ag_gemm unfused: rank 1 of 4' show small.yaml --program 1 --point 2
 expect 0 '^digraph ' show small.yaml --dot
 expect 2 'ranks are 0\.\.3' show small.yaml --program 4
+expect 2 'expected --program RANK or --dot' show small.yaml --point 1
+expect 2 'expected --program RANK as well' show small.yaml --tasks 3
+expect 2 'not a number.*or "all"' show small.yaml --program 0 --tasks many
+expect 2 'without --program' show small.yaml --dot --program 0
 expect 2 'points of small.yaml are 0\.\.3' show small.yaml --program 0 --point 4
 expect 2 'is a baseline and has no program' show small.yaml --program 0 --point 3
 expect 2 'draws at most' show small.yaml --dot --set problem.m=65536 --set problem.n=65536

@@ -1,6 +1,7 @@
 #include "harness.h"
 
 #include <assert.h>
+#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,18 @@ void harness_options(const struct option *table, void *base, const char *text)
             exit(1);
         }
     }
+}
+
+void harness_emit(const struct kernel *k, const struct problem *problem, struct world world, enum form form,
+                  const char *params, struct program *out)
+{
+    void *values = calloc(1, k->params_size);
+    struct complaint complaint = {.text = ""};
+
+    harness_options(k->options, values, params);
+    ck_assert_msg(k->emit(problem, world, harness_machine(), form, values, out, &complaint) == ST_OK, "%s (%s): %s",
+                  k->name, params, complaint.text);
+    free(values);
 }
 
 enum status harness_run(const struct trial *t, struct run_result *r)

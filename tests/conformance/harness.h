@@ -34,6 +34,11 @@ const struct machine *harness_machine(void);
 /* Sets defaults, then what the text says. */
 void harness_options(const struct option *table, void *base, const char *text);
 
+/* The kernel's program for the harness's machine; `params` as harness_options() reads them.  Fails the test where the
+ * kernel refuses. */
+void harness_emit(const struct kernel *k, const struct problem *problem, struct world world, enum form form,
+                  const char *params, struct program *out);
+
 enum status harness_run(const struct trial *t, struct run_result *r);
 
 #endif

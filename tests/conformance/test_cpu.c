@@ -9,6 +9,8 @@
 #include "script.h"
 #include "stories.h"
 
+#include "../suite.h"
+
 static struct problem same_problem(const struct problem *problem, struct world world)
 {
     (void)world;
@@ -151,8 +153,6 @@ int main(void)
 {
     Suite *suite = suite_create("cpu");
     TCase *tc = tcase_create("cpu");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_set_timeout(tc, 120);
     tcase_add_checked_fixture(tc, open_story, close_story);
@@ -161,8 +161,5 @@ int main(void)
     tcase_add_test(tc, time_out_ends_a_run);
     tcase_add_test(tc, memory_limit_is_kept);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

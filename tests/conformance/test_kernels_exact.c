@@ -11,37 +11,33 @@
 
 #include "../moe_like.h"
 #include "../shard.h"
+#include "../suite.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-/* Every value of every choice stands here. */
+/* Beside each kernel's defaults.  Every value of every choice stands here. */
 static const struct variant {
     const char *kernel, *params;
 } variants[] = {
-    {"ag_gemm", ""},
     {"ag_gemm",
      "chunk=1KiB panels=3 tile_m=16 tile_n=32 inter=direct order=arrival join=false depth=1"},
     {"ag_gemm",
      "chunk=512B panels=2 tile_m=32 tile_n=16 inter=ring order=rank group=2 send_sms=2 depth=3 fan_out=each"},
     {"ag_gemm", "chunk=64B tile_m=8 tile_n=64 inter=ring order=local group=1 depth=2 comm_sms=2"},
-    {"gemm_rs", ""},
     {"gemm_rs", "reduce=crew chunk=2KiB tile_m=16 tile_n=16 order=rotate depth=1 join=false"},
     {"gemm_rs",
      "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank group=1 depth=1 send_sms=2"},
     {"gemm_rs",
      "reduce=crew chunk=64B tile_m=8 tile_n=32 order=interleave group=2 depth=3 join=true replicate=true"},
-    {"gemm_ar", ""},
     {"gemm_ar",
      "reduce=crew chunk=2KiB tile_m=16 tile_n=16 order=rotate inter=ring depth=1 join=false"},
     {"gemm_ar",
      "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank inter=direct group=1 depth=1"},
     {"gemm_ar",
      "reduce=crew chunk=64B tile_m=8 tile_n=32 order=interleave inter=ring depth=3 join=true"},
-    {"ring_attention", ""},
     {"ring_attention", "chunk=2KiB tile_m=16 split=1 layout=zigzag order=head depth=1 join=false"},
     {"ring_attention", "chunk=512B tile_m=32 split=3 layout=run order=owner depth=3 send_sms=2"},
     {"ring_attention", "chunk=64KiB tile_m=8 split=0 layout=zigzag order=owner join=true"},
-    {"moe_dispatch_gemm", ""},
     {"moe_dispatch_gemm", "chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 group=3 lead=2 join=false"},
     {"moe_dispatch_gemm", "chunk=64B gather_rows=7 tile_m=24 tile_n=16 depth=3 send_sms=2 comm_sms=2"},
     {"moe_dispatch_ffn_combine", "chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 combine_rows=5 ahead=1 join=false"},
@@ -88,6 +84,26 @@ static struct setup setup_of(int i, const struct kernel *k)
                           problems[i % COUNT(shapes)]};
 }
 
+static int kernel_count(void)
+{
+    int count = 0;
+
+    while (kernels[count])
+        count++;
+    return count;
+}
+
+/* The defaults of every kernel that is listed, then the table. */
+static struct variant variant_at(int i)
+{
+    return i < kernel_count() ? (struct variant){kernels[i]->name, ""} : variants[i - kernel_count()];
+}
+
+static int variant_count(void)
+{
+    return kernel_count() + COUNT(variants);
+}
+
 static const struct kernel *kernel_named(const char *name)
 {
     for (int i = 0; kernels[i]; i++)
@@ -112,20 +128,14 @@ static void run_exactly(const struct backend *b, const struct variant *v, enum f
     struct problem problem = is_moe(kernel_named(v->kernel)) ? moe_like(shape) : shape;
     const struct kernel *kernel = kernel_named(v->kernel);
     struct run_result *r = calloc(1, sizeof *r);
-    void *params = calloc(1, kernel->params_size);
-    struct complaint complaint = {.text = ""};
     struct program program = {0};
     char text[PROBLEM_TEXT_BYTES];
 
     if (!harness_can_run(b)) {
-        free(params);
         free(r);
         return;
     }
-    harness_options(kernel->options, params, v->params);
-    ck_assert_msg(kernel->emit(&problem, world, harness_machine(), form, params, &program,
-                               &complaint) == ST_OK,
-                  "%s (%s): %s", v->kernel, v->params, complaint.text);
+    harness_emit(kernel, &problem, world, form, v->params, &program);
     harness_run(&(struct trial){.backend = b,
                                 .kernel = kernel,
                                 .program = &program,
@@ -140,7 +150,6 @@ static void run_exactly(const struct backend *b, const struct variant *v, enum f
         world.gpus_per_node, problem_text(kernel->family, &problem, text), status_text(r->status),
         (unsigned long long)r->elements_checked, r->report);
     program_fini(&program);
-    free(params);
     free(r);
 }
 
@@ -149,11 +158,10 @@ START_TEST(kernel_is_exact)
     int i = _i * harness_stride();
     int number = harness_digit(&i, SETUP_COUNT);
     enum form form = harness_digit(&i, 2) ? FORM_UNFUSED : FORM_FUSED;
-    const struct variant *variant = &variants[harness_digit(&i, COUNT(variants))];
+    struct variant variant = variant_at(harness_digit(&i, variant_count()));
+    struct setup setup = setup_of(number, kernel_named(variant.kernel));
 
-    struct setup setup = setup_of(number, kernel_named(variant->kernel));
-
-    run_exactly(backends[i], variant, form, setup.world, setup.problem);
+    run_exactly(backends[i], &variant, form, setup.world, setup.problem);
 }
 END_TEST
 
@@ -170,21 +178,13 @@ START_TEST(large_kernel_is_exact)
 }
 END_TEST
 
-static int kernel_count(void)
-{
-    int count = 0;
-
-    while (kernels[count])
-        count++;
-    return count;
-}
-
-/* Does a variant of this kernel set the option to this value, or leave it so? */
+/* Does a variant of this kernel set the option to this value, or is it the default? */
 static bool is_tried(const struct kernel *k, const struct option *o, const char *value)
 {
-    char key[64], pair[128];
+    char pair[128];
 
-    snprintf(key, sizeof key, " %s=", o->name);
+    if (strcmp(o->initial, value) == 0)
+        return true;
     snprintf(pair, sizeof pair, " %s=%s ", o->name, value);
     for (int i = 0; i < COUNT(variants); i++) {
         char text[256];
@@ -192,7 +192,7 @@ static bool is_tried(const struct kernel *k, const struct option *o, const char 
         if (strcmp(variants[i].kernel, k->name) != 0)
             continue;
         snprintf(text, sizeof text, " %s ", variants[i].params);
-        if (strstr(text, pair) || (!strstr(text, key) && strcmp(o->initial, value) == 0))
+        if (strstr(text, pair))
             return true;
     }
     return false;
@@ -216,12 +216,10 @@ END_TEST
 
 int main(void)
 {
-    int combinations = backend_count() * COUNT(variants) * 2 * SETUP_COUNT;
+    int combinations = backend_count() * variant_count() * 2 * SETUP_COUNT;
     Suite *suite = suite_create("kernels");
     TCase *table = tcase_create("table");
     TCase *small = tcase_create("small"), *large = tcase_create("large");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_set_timeout(small, 120);
     tcase_set_timeout(large, 300);
@@ -231,8 +229,5 @@ int main(void)
     suite_add_tcase(suite, table);
     suite_add_tcase(suite, small);
     suite_add_tcase(suite, large);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -13,6 +13,7 @@
 
 #include "../moe_like.h"
 #include "../shard.h"
+#include "../suite.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
@@ -37,15 +38,11 @@ static struct outcome *run(const struct kernel *k, const struct backend *b, cons
                            struct world world, const char *text, enum form form, uint64_t seed,
                            const char *options)
 {
-    struct outcome  *o = calloc(1, sizeof *o);
-    void            *values = calloc(1, k->params_size);
-    struct complaint complaint = {.text = ""};
-    struct program   program = {0};
+    struct outcome *o = calloc(1, sizeof *o);
+    struct program  program = {0};
 
     o->problem.moe = *moe;
-    harness_options(k->options, values, text);
-    ck_assert_msg(k->emit(&o->problem, world, harness_machine(), form, values, &program, &complaint) ==
-                      ST_OK, "%s", complaint.text);
+    harness_emit(k, &o->problem, world, form, text, &program);
     harness_run(&(struct trial){.backend = b,
                                 .kernel = k,
                                 .program = &program,
@@ -55,7 +52,6 @@ static struct outcome *run(const struct kernel *k, const struct backend *b, cons
                                 .seed = seed},
                 &o->result);
     program_fini(&program);
-    free(values);
     return o;
 }
 
@@ -252,15 +248,12 @@ START_TEST(faults_leave_the_bound)
                                       .capacity = 1e3}};
     struct world world = _i % 2 ? (struct world){1, 4} : (struct world){2, 2};
     struct run_result *r = calloc(1, sizeof *r);
-    void *values = calloc(1, k.params_size);
-    struct complaint complaint;
     struct program faulty;
 
     fault = (enum fault)(_i / 2);
     bounded.input = faulty_input;
     k.bounded = &bounded;
-    harness_options(k.options, values, params[0]);
-    ck_assert_int_eq(k.emit(&problem, world, harness_machine(), FORM_FUSED, values, &sound, &complaint), ST_OK);
+    harness_emit(&k, &problem, world, FORM_FUSED, params[0], &sound);
     faulty = sound;
     faulty.ops = &faulty_ops;
     harness_run(&(struct trial){.backend = backend_named("sim"), .kernel = &k, .program = &faulty,
@@ -272,7 +265,6 @@ START_TEST(faults_leave_the_bound)
         ck_assert_msg(r->elements_wrong * 4 >= r->elements_checked, "fault %d: only %lu of %lu elements", fault,
                       (unsigned long)r->elements_wrong, (unsigned long)r->elements_checked);
     program_fini(&sound);
-    free(values);
     free(r);
 }
 END_TEST
@@ -302,8 +294,7 @@ int main(void)
 {
     Suite *suite = suite_create("moe");
     TCase *tc = tcase_create("moe");
-    SRunner *runner = srunner_create(suite);
-    int failed, routings = backend_count() * COUNT(seeds) * COUNT(worlds) * MOE_PROBLEMS * COUNT(layers);
+    int routings = backend_count() * COUNT(seeds) * COUNT(worlds) * MOE_PROBLEMS * COUNT(layers);
 
     tcase_set_timeout(tc, 120);
     shard_add_loop_test(tc, routings_are_exact, routings / harness_stride());
@@ -313,8 +304,5 @@ int main(void)
     tcase_add_loop_test(tc, faults_leave_the_bound, 0, 2 * FAULT_COUNT);
     tcase_add_loop_test(tc, choices_differ_and_change, 0, MOE_PROBLEMS);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -9,6 +9,8 @@
 #include "script.h"
 #include "stories.h"
 
+#include "../suite.h"
+
 /* How a story is run; backends pass over the keys they do not have. */
 static const struct setting {
     struct timing timing;
@@ -103,8 +105,6 @@ int main(void)
 {
     Suite *suite = suite_create("progress");
     TCase *right = tcase_create("right"), *failing = tcase_create("failing");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_set_timeout(right, 120);
     tcase_set_timeout(failing, 120);
@@ -113,8 +113,5 @@ int main(void)
     tcase_add_loop_test(failing, story_fails_as_it_must, 0, backend_count() * failing_story_count);
     suite_add_tcase(suite, right);
     suite_add_tcase(suite, failing);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

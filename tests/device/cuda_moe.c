@@ -47,15 +47,10 @@ static struct outcome *run(const struct kernel *k, const struct moe_problem *moe
                            const char *options)
 {
     struct outcome *o = calloc(1, sizeof *o);
-    void *values = calloc(1, k->params_size);
-    struct complaint complaint = {.text = ""};
     struct program program = {0};
 
     o->problem.moe = *moe;
-    harness_options(k->options, values, text);
-    ck_assert_msg(
-        k->emit(&o->problem, world, harness_machine(), form, values, &program, &complaint) == ST_OK,
-        "%s", complaint.text);
+    harness_emit(k, &o->problem, world, form, text, &program);
     harness_run(&(struct trial){.backend = &cuda_backend,
                                 .kernel = k,
                                 .program = &program,
@@ -65,7 +60,6 @@ static struct outcome *run(const struct kernel *k, const struct moe_problem *moe
                                 .seed = seed},
                 &o->result);
     program_fini(&program);
-    free(values);
     return o;
 }
 

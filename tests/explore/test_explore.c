@@ -8,6 +8,7 @@
 
 #include "../mutants/mutant.h"
 #include "../shard.h"
+#include "../suite.h"
 #include "backends/sim/sim.h"
 #include "core/verify/verify.h"
 #include "kernels/kernels.h"
@@ -253,8 +254,7 @@ int main(void)
 {
     Suite *s = suite_create("explore");
     TCase *tc = tcase_create("explore");
-    SRunner *runner;
-    int failed, kernel_count = 0;
+    int kernel_count = 0;
 
     while (kernels[kernel_count])
         kernel_count++;
@@ -264,9 +264,5 @@ int main(void)
     tcase_add_test(tc, a_seed_repeats_its_failure);
     shard_add_loop_test(tc, dropped_waits_and_signals_are_found, 2 * kernel_count);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(s);
 }

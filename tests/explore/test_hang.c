@@ -6,6 +6,7 @@
 
 #include "../conformance/harness.h"
 #include "../conformance/script.h"
+#include "../suite.h"
 #include "backends/backends.h"
 
 enum { GO, LANDED, SENT }; /* flags, each its own group */
@@ -276,17 +277,11 @@ int main(void)
 {
     Suite *s = suite_create("hang");
     TCase *tc = tcase_create("reports");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, a_hang_is_explained, 0, backend_count() * ROWS);
     tcase_add_loop_test(tc, an_interrupted_run_says_where_it_stood, 0, backend_count());
     tcase_add_loop_test(tc, a_report_fits_a_screen, 0, backend_count());
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(s);
 }

@@ -23,6 +23,7 @@ together() {
     got=$?
     [ $got -eq "$code" ] || fail "two nodes: mkernel $*: exit code $got, expected $code"
     grep -Eq -- "$pattern" out || fail "two nodes: mkernel $*: does not say \"$pattern\""
+    grep -q "$(printf '\033')" out && fail "two nodes: mkernel $*: colour, though nobody reads it on a terminal"
 }
 
 # scenario NAME PROBLEM PARAMETERS MODES: two nodes of two GPUs; the cpu backend checks every element

@@ -9,6 +9,8 @@
 #include "core/check.h"
 #include "kernels/kernels.h"
 
+#include "../suite.h"
+
 static const struct machine test_machine = {.gpu = {.model = "test", .sms = 32}};
 
 enum fault {
@@ -211,16 +213,10 @@ int main(void)
 {
     Suite *s = suite_create("attention");
     TCase *tc = tcase_create("bound");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, faults_leave_the_bound_and_nothing_else_does, 0, SETTINGS * FAULT_COUNT);
     tcase_add_test(tc, rows_and_places_agree);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(s);
 }

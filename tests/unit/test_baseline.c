@@ -12,6 +12,8 @@
 #include "sim/attention_cost.h"
 #include "sim/streams.h"
 
+#include "../suite.h"
+
 #define AG COLLECTIVE_ALL_GATHER
 #define RS COLLECTIVE_REDUCE_SCATTER
 #define AR COLLECTIVE_ALL_REDUCE
@@ -278,9 +280,5 @@ int main(void)
     tcase_add_test(tc, what_cannot_be_timed_says_so);
     tcase_add_test(tc, record_names_its_model);
     suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

@@ -6,6 +6,8 @@
 #include "sim/baseline_moe.h"
 #include "sim/gemm_cost.h"
 
+#include "../suite.h"
+
 static struct traffic told; /* what the fake kernels say of every epoch, for a whole piece of one */
 
 static void traffic(const struct problem *problem, struct world world, uint64_t seed, uint64_t epoch,
@@ -134,8 +136,6 @@ int main(void)
 {
     Suite *suite = suite_create("baseline_moe");
     TCase *tc = tcase_create("baseline_moe");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_test(tc, times_add_up);
     tcase_add_test(tc, every_epoch_has_its_own_traffic);
@@ -143,8 +143,5 @@ int main(void)
     tcase_add_test(tc, results_travel_back);
     tcase_add_test(tc, pieces_overlap);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

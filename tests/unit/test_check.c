@@ -6,6 +6,8 @@
 #include "core/check.h"
 #include "kernels/reference.h"
 
+#include "../suite.h"
+
 /* ---- the generator ---- */
 
 START_TEST(rows_are_the_values)
@@ -244,8 +246,6 @@ int main(void)
 {
     Suite *suite = suite_create("check");
     TCase *values = tcase_create("values"), *windows = tcase_create("windows");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_set_timeout(values, 120);
     tcase_add_test(values, rows_are_the_values);
@@ -260,8 +260,5 @@ int main(void)
     tcase_add_test(windows, memory_is_bounded);
     suite_add_tcase(suite, values);
     suite_add_tcase(suite, windows);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -8,6 +8,8 @@
 
 #include "core/cli/doctor.h"
 
+#include "../suite.h"
+
 static char root[] = "/tmp/mkernel-doctor-XXXXXX";
 
 static const struct fake_file {
@@ -223,8 +225,6 @@ int main(void)
 {
     Suite *s = suite_create("doctor");
     TCase *tc = tcase_create("checks");
-    SRunner *runner = srunner_create(s);
-    int failed;
 
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, every_check_is_as_a_user_needs_it);
@@ -234,8 +234,5 @@ int main(void)
     tcase_add_loop_test(tc, faults_are_seen, 0, sizeof faults / sizeof *faults);
     tcase_add_test(tc, gpus_without_a_driver_are_named);
     suite_add_tcase(s, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(s);
 }

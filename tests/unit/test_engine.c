@@ -9,6 +9,8 @@
 #include "maxmin_oracle.h"
 #include "sim/engine.h"
 
+#include "../suite.h"
+
 #define ENDS_MAX 200000
 
 static struct {
@@ -535,10 +537,5 @@ int main(void)
     tcase_add_loop_test(tc, both_apis_agree, 1, 5);
     tcase_add_test(tc, an_engine_says_what_it_is);
     suite_add_tcase(suite, tc);
-
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(suite);
 }

@@ -4,6 +4,8 @@
 
 #include "sim/fabric.h"
 
+#include "../suite.h"
+
 #define IDS_MAX 64
 
 static struct {
@@ -248,10 +250,5 @@ int main(void)
     tcase_add_test(tc, links_report_their_use);
     tcase_add_loop_test(tc, a_world_has_only_the_links_it_can_use, 0, 4);
     suite_add_tcase(suite, tc);
-
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return suite_run(suite);
 }

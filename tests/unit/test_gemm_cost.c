@@ -5,6 +5,8 @@
 #include "sim/gemm_cost.h"
 #include "model_machines.h"
 
+#include "../suite.h"
+
 struct row {
     struct problem p;
     uint64_t sms;
@@ -78,9 +80,5 @@ int main(void)
     tcase_add_test(tc, edges_cost_what_they_should);
     tcase_add_test(tc, long_runs_step_slower);
     suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

@@ -5,6 +5,8 @@
 
 #include "core/statistics/histogram.h"
 
+#include "../suite.h"
+
 /* A duration alone is its own percentile, to within a bucket. */
 START_TEST(a_bucket_is_an_eighth_wide)
 {
@@ -55,9 +57,5 @@ int main(void)
     tcase_add_test(tc, longer_than_all_buckets_still_counts);
     tcase_add_test(tc, quantiles_of_a_hundred);
     suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

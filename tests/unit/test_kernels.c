@@ -10,6 +10,7 @@
 
 #include "../moe_like.h"
 #include "../shard.h"
+#include "../suite.h"
 
 struct shape_case {
     struct world   world;
@@ -296,8 +297,6 @@ int main(void)
 {
     Suite *s = suite_create("kernels");
     TCase *tc = tcase_create("programs");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 120);
     shard_add_loop_test(tc, flags_get_their_totals_and_operands_fit, (int)(CASES * SETTINGS));
@@ -305,9 +304,5 @@ int main(void)
     tcase_add_test(tc, own_rows_come_first_or_last);
     tcase_add_test(tc, tile_counts_beyond_32_bits_stay_exact);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(s);
 }

@@ -10,6 +10,8 @@
 #include "core/machine/machine.h"
 #include "stderr_capture.h"
 
+#include "../suite.h"
+
 static char said[4096];
 
 static enum status parse(const char *text, struct machine *m)
@@ -304,8 +306,6 @@ int main(void)
 {
     Suite *suite = suite_create("machine");
     TCase *tc = tcase_create("machine");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, shipped_machine_loads, 0, shipped_count);
     tcase_add_test(tc, every_shipped_machine_is_listed_once);
@@ -322,9 +322,5 @@ int main(void)
     tcase_add_loop_test(tc, written_machine_reads_back, 0, shipped_count);
     tcase_add_test(tc, unwritable_folder_is_reported);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

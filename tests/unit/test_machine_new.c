@@ -9,6 +9,8 @@
 #include "core/cli/commands.h"
 #include "stderr_capture.h"
 
+#include "../suite.h"
+
 static char said[4096];
 static char folder[] = "/tmp/mkernel-new-XXXXXX", path[100];
 
@@ -153,8 +155,6 @@ int main(void)
 {
     Suite *suite = suite_create("machine_new");
     TCase *tc = tcase_create("machine_new");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tc, make_folder, remove_folder);
     tcase_add_test(tc, full_order_writes_a_machine);
@@ -164,9 +164,5 @@ int main(void)
     tcase_add_test(tc, detection_asks_nvidia_smi);
     tcase_add_test(tc, detection_without_a_gpu_is_the_environment);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -7,6 +7,7 @@
 
 #include "../mutants/mutant.h"
 #include "../shard.h"
+#include "../suite.h"
 #include "core/verify/verify.h"
 #include "kernels/kernels.h"
 
@@ -160,17 +161,12 @@ int main(void)
 {
     Suite *s = suite_create("mutations");
     TCase *tc = tcase_create("verifier");
-    SRunner *runner;
-    int failed, kernel_count = 0;
+    int kernel_count = 0;
 
     while (kernels[kernel_count])
         kernel_count++;
     tcase_set_timeout(tc, 300);
     shard_add_loop_test(tc, every_mutation_is_refused, 2 * kernel_count);
     suite_add_tcase(s, tc);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return suite_run(s);
 }

@@ -6,6 +6,8 @@
 #include "model_machines.h"
 #include "sim/nccl.h"
 
+#include "../suite.h"
+
 #define AG COLLECTIVE_ALL_GATHER
 #define RS COLLECTIVE_REDUCE_SCATTER
 #define AR COLLECTIVE_ALL_REDUCE
@@ -343,9 +345,5 @@ int main(void)
     tcase_add_test(tc, a_machine_without_graph_has_no_choice);
     tcase_add_test(tc, correction_is_continuous);
     suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

@@ -7,6 +7,8 @@
 #include "sim/nccl_flow.h"
 #include "sim/pipeline.h"
 
+#include "../suite.h"
+
 #define KIB UINT64_C(1024)
 #define MIB (UINT64_C(1) << 20)
 
@@ -180,9 +182,5 @@ int main(void)
     tcase_add_loop_test(tc, time_rises_with_size, 0, FOLDS);
     tcase_add_test(tc, no_ring_is_faster_than_its_links);
     suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -6,6 +6,8 @@
 #include "core/run/nodes.h"
 #include "stderr_capture.h"
 
+#include "../suite.h"
+
 static const struct row {
     const char *name, *environment[6]; /* names and values */
     const char *by;                    /* NULL: alone */
@@ -163,9 +165,5 @@ int main(void)
     tcase_add_test(tc, who_does_not_answer_is_named);
     tcase_add_test(tc, an_interrupt_ends_waiting);
     suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

@@ -8,6 +8,8 @@
 #include "core/parse/option.h"
 #include "core/parse/units.h"
 
+#include "../suite.h"
+
 struct fields {
     uint64_t count, size, time;
     double   rate, number;
@@ -316,8 +318,6 @@ int main(void)
 {
     Suite *suite = suite_create("option");
     TCase *tc = tcase_create("option");
-    SRunner *runner;
-    int failed;
 
     tcase_add_loop_test(tc, printed_value_reads_back, 0, round_trip_count);
     tcase_add_test(tc, units_are_exact);
@@ -330,9 +330,5 @@ int main(void)
     tcase_add_test(tc, nearest_name_is_guessed);
     tcase_add_test(tc, help_names_every_key);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

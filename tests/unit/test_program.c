@@ -2,6 +2,8 @@
 
 #include "core/program.h"
 
+#include "../suite.h"
+
 static uint64_t length(const struct program *p, uint32_t rank, uint32_t queue)
 {
     (void)p;
@@ -196,8 +198,6 @@ int main(void)
 {
     Suite *suite = suite_create("program");
     TCase *tc = tcase_create("program");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, open_program, NULL);
     tcase_add_test(tc, buffers_stand_one_behind_the_other);
@@ -211,8 +211,5 @@ int main(void)
     tcase_add_test(tc, an_empty_wait_is_none);
     tcase_add_test(tc, fini_takes_a_zeroed_program);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -5,6 +5,8 @@
 
 #include "core/program_print.h"
 
+#include "../suite.h"
+
 static void segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index,
                     struct segment *out)
 {
@@ -222,9 +224,5 @@ int main(void)
     tcase_add_test(tc, sums_name_their_rows_and_weights);
     tcase_add_test(tc, what_does_not_fit_says_so);
     suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

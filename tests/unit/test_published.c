@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "../fuzz/fake_registry.h"
+#include "../suite.h"
 #include "core/results/published.h"
 #include "stderr_capture.h"
 
@@ -101,15 +102,10 @@ int main(void)
 {
     Suite   *suite = suite_create("published");
     TCase   *tc = tcase_create("table");
-    SRunner *runner = srunner_create(suite);
-    int      failed;
 
     tcase_add_test(tc, rows_are_matched_and_their_median_counts);
     tcase_add_test(tc, a_table_without_such_rows_is_refused);
     tcase_add_test(tc, totals_are_medians_and_nearest_ranks);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

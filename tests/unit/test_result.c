@@ -7,6 +7,8 @@
 
 #include "core/results/result.h"
 
+#include "../suite.h"
+
 static char folder[64];
 
 static void enter_folder(void)
@@ -127,9 +129,5 @@ int main(void)
     tcase_add_loop_test(tc, a_place_that_cannot_be_is_refused, 0, sizeof(refused) / sizeof(refused[0]));
     tcase_add_test(tc, a_path_too_long_is_refused);
     suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

@@ -8,6 +8,8 @@
 #include "core/bf16.h"
 #include "core/route.h"
 
+#include "../suite.h"
+
 /* Eight tokens, two a rank; four experts, one a rank; two choices a token. */
 enum { RANKS = 4, TOKENS = 8, TOP_K = 2, EXPERTS = 4, SLOT = 3, WIDTH = 4, ROOM = 8, LIST = 9 };
 enum { TABLE, COUNTS, SEND_INDEX, INDEX, ENTRIES, BACK, SEND_BACK, HELD, ROWS, WEIGHTS, SUMS };
@@ -289,8 +291,6 @@ int main(void)
 {
     Suite *suite = suite_create("route");
     TCase *tc = tcase_create("route");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, open_windows, close_windows);
     tcase_add_test(tc, control_buffers_come_first);
@@ -308,8 +308,5 @@ int main(void)
     tcase_add_test(tc, counts_shorten_puts);
     tcase_add_test_raise_signal(tc, unwritten_counts_are_refused, SIGABRT);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -9,6 +9,8 @@
 #include "core/clock.h"
 #include "core/run/run.h"
 
+#include "../suite.h"
+
 #define SECOND 1000000000ull
 
 static volatile sig_atomic_t interrupted;
@@ -187,9 +189,5 @@ int main(void)
     tcase_add_test(tc, a_baseline_without_a_model_is_skipped);
     tcase_add_test(tc, what_is_complete_survives_an_interrupt);
     suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "../fuzz/fake_registry.h"
+#include "../suite.h"
 #include "stderr_capture.h"
 
 #define GOOD                                                                     \
@@ -379,7 +380,7 @@ static const struct {
      "variants: {fused: {comm_sms: 4}}\n",
      "dir/s.yaml:4:20: unknown key \"variants.fused.comm_sms\" for kernel gemm_rs; expected chunk"},
     {"problem: {kernel: [ag_gemm, attention], m: 4096, n: 256, k: 64}\n" M W V,
-     "dir/s.yaml:1:29: problem.kernel: ag_gemm and attention take different problem keys"},
+     "dir/s.yaml:1:29: problem.kernel: ag_gemm and attention solve problems of different kinds"},
     {"problem: {kernel: attention, m: 4096}\n" M W V,
      "dir/s.yaml:1:30: unknown key \"problem.m\"; expected kernel, seq, batch, heads, kv_heads, "
      "head_dim, causal, dtype"},
@@ -406,7 +407,7 @@ static const struct {
     {"problem: [1]\n" M W V, "problem is a list; expected a map of keys"},
     {P "machine: hgx-h200-cx6\n" W V,
      "dir/s.yaml:2:10: machine: no machine \"hgx-h200-cx6\"; expected"},
-    {P "machine: nowhere.yaml\n" W V, "no machine \"nowhere.yaml\""},
+    {P "machine: nowhere.yaml\n" W V, "no machine file \"nowhere.yaml\""},
     {P "machine: [a, b]\n" W V, "machine is a list; expected a single name"},
     {P M "world: {nodes: 2000, gpus_per_node: 8}\n" V,
 
@@ -593,8 +594,6 @@ int main(void)
 {
     Suite *suite = suite_create("scenario");
     TCase *tc = tcase_create("scenario");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, lists_multiply_in_order);
@@ -617,9 +616,5 @@ int main(void)
     tcase_add_test(tc, huge_file_is_refused);
     tcase_add_test(tc, machine_is_found_beside_the_scenario);
     suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

@@ -6,6 +6,8 @@
 #include "backends/sim/fault.h"
 #include "sim_script.h"
 
+#include "../suite.h"
+
 enum { COMPUTE, COMM };              /* queues and crews */
 enum { READY = 0, DONE = 4 };        /* first flags of their groups */
 #define GEMM_US(steps) (1 + (steps)) /* fixed and steps */
@@ -517,7 +519,6 @@ int main(void)
     Suite *suite = suite_create("sim");
     TCase *time = tcase_create("durations"), *broken = tcase_create("broken");
     TCase *faults = tcase_create("disorder and faults");
-    SRunner *runner = srunner_create(suite);
 
     tcase_add_test(time, tiles_follow_each_other);
     tcase_add_test(time, workers_share_a_queue);
@@ -549,8 +550,5 @@ int main(void)
     suite_add_tcase(suite, time);
     suite_add_tcase(suite, faults);
     suite_add_tcase(suite, broken);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(suite);
 }

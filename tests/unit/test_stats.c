@@ -6,6 +6,8 @@
 #include "core/run/metrics.h"
 #include "core/statistics/stats.h"
 
+#include "../suite.h"
+
 struct row {
     uint64_t samples[24];
     size_t count;
@@ -125,9 +127,5 @@ int main(void)
     tcase_add_test(tc, contestants_of_one_problem_are_compared);
     tcase_add_test(tc, the_worst_failure_decides);
     suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

@@ -7,6 +7,8 @@
 #include "backends/ops/tile_ops.h"
 #include "core/bf16.h"
 
+#include "../suite.h"
+
 /* Two nodes of two ranks; buffers are small enough to compute by hand. */
 enum { RANKS = 4, ROWS = 8, COLS = 12, BF16 = 0, F32 = 1, OTHER = 2 };
 
@@ -355,8 +357,6 @@ int main(void)
 {
     Suite *suite = suite_create("tile_ops");
     TCase *tc = tcase_create("tile_ops");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tc, open_windows, close_windows);
     tcase_add_test(tc, bf16_rounds_to_nearest_even);
@@ -374,8 +374,5 @@ int main(void)
     tcase_add_test_raise_signal(tc, outside_the_buffer_is_refused, SIGABRT);
     tcase_add_test_raise_signal(tc, loads_from_another_node_are_refused, SIGABRT);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

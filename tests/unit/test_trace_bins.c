@@ -4,6 +4,8 @@
 
 #include "core/trace/trace_bins.h"
 
+#include "../suite.h"
+
 static double sum(const struct trace_bins *b, uint32_t series)
 {
     double total = 0;
@@ -63,16 +65,10 @@ int main(void)
 {
     Suite *s = suite_create("trace_bins");
     TCase *tc = tcase_create("bins");
-    SRunner *sr;
-    int failed;
 
     tcase_add_test(tc, an_amount_is_spread_evenly);
     tcase_add_test(tc, nothing_is_lost_when_time_goes_on);
     tcase_add_test(tc, what_takes_no_time_is_kept_whole);
     suite_add_tcase(s, tc);
-    sr = srunner_create(s);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(s);
 }

@@ -1,10 +1,13 @@
-/* Parameters of kernels that gather what other ranks own before they compute on it: ag_gemm.c, ring_attention.c. */
-#ifndef KERNELS_GATHER_OPTIONS_H
-#define KERNELS_GATHER_OPTIONS_H
+/* Kernels that gather what other ranks own before they compute on it, ag_gemm.c and ring_attention.c: their
+ * parameters, queues and crews. */
+#ifndef KERNELS_GATHER_H
+#define KERNELS_GATHER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "core/kernel.h"
 
 /* The first member of a kernel's parameters. */
 struct gather_params {
@@ -31,5 +34,19 @@ struct gather_params {
      "copies of the buffer of gathered " what ", used in turn by epochs"},                                \
     {"join", OPTION_BOOL, GATHER_AT(join), "true", 0, 0, "false|true",                                    \
      "copying workers compute when they have nothing left to copy"}
+
+/* UINT32_MAX: nobody to copy for, or to send to. */
+struct gather_queues {
+    uint32_t compute, copy, send;
+};
+
+/* Whether the GPU has workers left to compute. */
+enum status gather_check_crews(const struct gather_params *params, struct world w, const struct machine *machine,
+                               struct complaint *c);
+
+/* Adds the queues, `copy_name` among them, and the crews that drain them.  Behind a `barrier` (the unfused form)
+ * everybody copies, then everybody computes. */
+void gather_add_crews(const struct gather_params *params, struct world w, bool barrier, uint32_t sms,
+                      const char *copy_name, struct program *p, struct gather_queues *out);
 
 #endif
