@@ -165,24 +165,6 @@ static void write_value(const struct calibrated *v, const char *key, const char 
     fprintf(f, "%s %s +- %.1f %%, %u rows\n", v->direct ? "read off:" : "fitted", fitted, v->spread * 100, v->rows);
 }
 
-/* "gemm.steps.0.82ms" -> section "gemm", key "0.82ms" in the map `steps`, which is written whole. */
-static void write_steps(const struct calibration *c, const struct calibrated *first, FILE *f)
-{
-    static const char map[] = "gemm.steps.";
-
-    fprintf(f, "  steps:\n");
-    for (const struct calibrated *v = first; v < c->values + c->value_count; v++) {
-        char value[32];
-        if (strncmp(v->constant.name, map, sizeof map - 1) != 0)
-            break;
-        if (v->state != CALIBRATED_OPEN)
-            write_value(v, v->constant.name + sizeof map - 1, "    ", f);
-        else
-            fprintf(f, "    %s: %s # not determined\n", v->constant.name + sizeof map - 1,
-                    constant_print(&v->constant, v->after, value, sizeof value));
-    }
-}
-
 static bool same_section(const char *a, const char *b)
 {
     size_t size = strcspn(a, ".");
@@ -190,26 +172,46 @@ static bool same_section(const char *a, const char *b)
     return strcspn(b, ".") == size && strncmp(a, b, size) == 0;
 }
 
-/* The values of one section. */
+#define STEPS "gemm.steps." /* and a duration: a row of the map */
+
+static bool is_step(const struct calibrated *v)
+{
+    return strncmp(v->constant.name, STEPS, sizeof STEPS - 1) == 0;
+}
+
+/* The map is written whole, with rows that were not determined, or not at all. */
+static void write_steps(const struct calibration *c, FILE *f)
+{
+    char value[32];
+    bool any = false;
+
+    for (uint32_t i = 0; i < c->value_count; i++)
+        any |= is_step(&c->values[i]) && c->values[i].state != CALIBRATED_OPEN;
+    if (any)
+        fprintf(f, "  steps:\n");
+    for (uint32_t i = 0; any && i < c->value_count; i++) {
+        const struct calibrated *v = &c->values[i];
+        const char *duration = v->constant.name + sizeof STEPS - 1;
+
+        if (is_step(v) && v->state != CALIBRATED_OPEN)
+            write_value(v, duration, "    ", f);
+        else if (is_step(v))
+            fprintf(f, "    %s: %s # not determined\n", duration,
+                    constant_print(&v->constant, v->after, value, sizeof value));
+    }
+}
+
 static void write_section(const struct calibration *c, const char *name, FILE *f)
 {
-    bool steps = false;
-
     fprintf(f, "%.*s:\n", (int)strcspn(name, "."), name);
     for (uint32_t i = 0; i < c->value_count; i++) {
         const struct calibrated *v = &c->values[i];
-        if (!same_section(v->constant.name, name) || (v->state == CALIBRATED_OPEN))
-            continue;
-        if (strncmp(v->constant.name, "gemm.steps.", 11) != 0)
+
+        if (same_section(v->constant.name, name) && v->state != CALIBRATED_OPEN && !is_step(v))
             write_value(v, strchr(v->constant.name, '.') + 1, "  ", f);
-        else if (!steps)
-            steps = true;
     }
-    for (uint32_t i = 0; steps && i < c->value_count; i++)
-        if (strncmp(c->values[i].constant.name, "gemm.steps.", 11) == 0) {
-            write_steps(c, &c->values[i], f);
-            break;
-        }
+    if (same_section(STEPS, name))
+        write_steps(c, f);
 }
 
 static bool opens_section(const struct calibration *c, uint32_t index)
