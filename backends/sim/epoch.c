@@ -142,18 +142,32 @@ static void rank_end(struct sim *s, uint32_t rank)
         end_pipelined(s, rank, r->epoch);
 }
 
+static void rank_flushed(void *arg, uint64_t rank, uint64_t unused)
+{
+    (void)unused;
+    rank_end(arg, (uint32_t)rank);
+}
+
 static void release(struct sim *s, uint32_t rank)
 {
     struct rank *r = &s->ranks[rank];
+    uint64_t now = sim_now(s);
 
     assert(r->remaining > 0);
-    if (--r->remaining == 0)
+    if (--r->remaining > 0)
+        return;
+    if (r->flushed_ps > now)
+        engine_after(s->engine, r->flushed_ps - now, rank_flushed, s, rank, 0);
+    else
         rank_end(s, rank);
 }
 
-void epoch_task_done(struct sim *s, uint32_t rank)
+void epoch_task_done(struct sim *s, uint32_t rank, uint64_t flush_ps)
 {
+    struct rank *r = &s->ranks[rank];
+
     s->result->tasks++;
+    r->flushed_ps = max_u64(r->flushed_ps, sim_now(s) + flush_ps);
     release(s, rank);
 }
 

@@ -135,7 +135,7 @@ void flags_open(struct sim *s)
     pool_init(&s->signals, sizeof(struct traced_signal));
 }
 
-void flags_signal(struct sim *s, uint32_t rank, const struct task *t, struct signal_origin from)
+void flags_signal(struct sim *s, uint32_t rank, const struct task *t, struct signal_origin from, uint64_t late_ps)
 {
     for (uint32_t i = 0; i < t->signal_count; i++) {
         const struct signal *g = &t->signals[i];
@@ -149,7 +149,7 @@ void flags_signal(struct sim *s, uint32_t rank, const struct task *t, struct sig
 
             if (t->op == OP_PUT && to == rank)
                 ps += s->machine->nic.latency_ps; /* the acknowledgement's way back */
-            send(s, jitter_spread(s, DELAY_SIGNAL, to, ps), flag_slot(s, to, g->flag), g->add, from);
+            send(s, late_ps + jitter_spread(s, DELAY_SIGNAL, to, ps), flag_slot(s, to, g->flag), g->add, from);
         }
     }
 }

@@ -90,6 +90,7 @@ struct rank {
     uint64_t    cursors[PROGRAM_QUEUES_MAX], lengths[PROGRAM_QUEUES_MAX];
     uint64_t    length;    /* tasks of an epoch, all queues */
     uint64_t    remaining; /* of this epoch: popped or not, and incomplete */
+    uint64_t    flushed_ps; /* when the results of those that are complete are all in memory */
     uint64_t    epoch;     /* 0: none has started */
     bool        running;
     uint64_t    step_ps; /* one GEMM step on this machine at this load */

@@ -229,7 +229,9 @@ static bool phase_move(struct sim *s, struct worker *w)
 /* Results are flushed and remote stores leave behind the worker's back, one task's at a time. */
 static bool phase_store(struct sim *s, struct worker *w)
 {
-    if (cost_flush(s->machine, w->task.op) == 0 && !transfer_is_remote(s, w->id.rank, &w->task)) {
+    bool exact = s->options.data && cost_flush(s->machine, w->task.op) > 0; /* accesses end when it has landed */
+
+    if (!exact && !transfer_is_remote(s, w->id.rank, &w->task)) {
         w->phase = PHASE_FINISH;
         return true;
     }
@@ -247,19 +249,22 @@ static bool phase_push(struct sim *s, struct worker *w)
 {
     tracing_task(s, w);
     put_push(s, w);
-    epoch_task_done(s, w->id.rank); /* the rest is the proxy's and the NIC's */
+    epoch_task_done(s, w->id.rank, 0); /* the rest is the proxy's and the NIC's */
     w->phase = PHASE_POP;
     return true;
 }
 
+/* What is not in flight is flushed without an event of its own: its signals, and the epoch's end, are so much later. */
 static bool phase_finish(struct sim *s, struct worker *w)
 {
+    uint64_t flush_ps = cost_flush(s->machine, w->task.op);
+
     w->streaming = w->task.op == OP_COPY || w->task.op == OP_REDUCE || op_indexes(w->task.op);
     control_finish(s, &w->id, &w->task);
     data_finish(s, &w->id, &w->task, &w->accesses);
     tracing_task(s, w);
-    flags_signal(s, w->id.rank, &w->task, (struct signal_origin){worker_index(s, w), sim_now(s)});
-    epoch_task_done(s, w->id.rank);
+    flags_signal(s, w->id.rank, &w->task, (struct signal_origin){worker_index(s, w), sim_now(s)}, flush_ps);
+    epoch_task_done(s, w->id.rank, flush_ps);
     w->phase = PHASE_POP;
     return true;
 }
