@@ -33,7 +33,7 @@ static enum status read_whole(const char *path, char **text_out)
     if (f == NULL) {
         log_error("%s: %s", path, strerror(errno));
         free(text);
-        return ST_IO;
+        return ST_INPUT;
     }
     for (size_t got; (got = fread(text + used, 1, capacity - used - 1, f)) > 0;) {
         used += got;

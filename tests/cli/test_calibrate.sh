@@ -36,8 +36,9 @@ calibrate 2 'which machine' --results x
 calibrate 2 'expected the name of a file' h200-1 --output -
 calibrate 2 'no machine "h201-1".*did you mean "h200-1"' h201-1
 calibrate 2 'nothing measured on machine off is listed' off.yaml --results "$SOURCE/results"
-calibrate 5 'calibration.csv: No such file' h200-1 --results .
+calibrate 2 'calibration.csv: No such file' h200-1 --results .
 calibrate 2 'expected records, one JSON' h200-1 absent.jsonl
+calibrate 2 'absent.csv: No such file' h200-1 absent.csv
 calibrate 2 'no plain GEMM, attention, copy or quantity' h200-1 off.yaml
 sed 's/NVIDIA H200/NVIDIA A100/' gemm.jsonl >other.jsonl
 calibrate 2 'other.jsonl:1: measured on NVIDIA A100; machine h200-1 has' h200-1 other.jsonl
