@@ -26,6 +26,8 @@ static const struct part {
       "copy.reduce_rate", "gpu.memory_rate", "nvlink.rate", "nvlink.engine_rate", "nvlink.engine"}},
 };
 
+_Static_assert(1 + MACHINE_TABLE_MAX <= FIT_PARAMETERS_MAX, "gemm.fixed and all steps are fitted at once");
+
 void calibrate_add_row(struct calibration *c, const struct calibrated_row *row)
 {
     c->rows = realloc(c->rows, (c->row_count + 1) * sizeof(c->rows[0]));

@@ -4,8 +4,8 @@
  * A *part* is a group of constants that are fitted together to the rows they explain.  A constant that its rows do not
  * determine (standard error above a quarter) stays as it is, and so does one that lies within two standard errors of
  * the fitted value: the rows do not tell the two apart. */
-#ifndef CORE_CALIBRATE_H
-#define CORE_CALIBRATE_H
+#ifndef CORE_CALIBRATE_CALIBRATE_H
+#define CORE_CALIBRATE_CALIBRATE_H
 
 #include "core/calibrate/constants.h"
 #include "core/measured/measured.h"

@@ -1,6 +1,6 @@
 /* Constants of a machine file, fitted to rows of measurements that a model predicts from them. */
-#ifndef CORE_CONSTANTS_H
-#define CORE_CONSTANTS_H
+#ifndef CORE_CALIBRATE_CONSTANTS_H
+#define CORE_CALIBRATE_CONSTANTS_H
 
 #include "core/statistics/fit.h"
 #include "core/machine/machine.h"

@@ -1,8 +1,8 @@
 /* NCCL's constants, fitted to rows of published times.  Machines of one kind of node ("hopper") share the constants
  * inside a node, those of one kind of network ("cx7") those between nodes; the former are fitted to rows of one node
  * and then held, the latter to rows of several.  Each source weighs the same however many rows it has. */
-#ifndef CORE_NCCL_FIT_H
-#define CORE_NCCL_FIT_H
+#ifndef CORE_CALIBRATE_NCCL_FIT_H
+#define CORE_CALIBRATE_NCCL_FIT_H
 
 #include "core/calibrate/constants.h"
 #include "core/measured/nccl_rows.h"

@@ -1,6 +1,6 @@
 /* What nccl-tests prints or writes with -J, as rows.  Results of the same point are taken together. */
-#ifndef CORE_NCCL_TESTS_H
-#define CORE_NCCL_TESTS_H
+#ifndef CORE_IMPORTS_NCCL_TESTS_H
+#define CORE_IMPORTS_NCCL_TESTS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* What both forms of nccl-tests' output are read with. */
-#ifndef CORE_NCCL_TESTS_ROWS_H
-#define CORE_NCCL_TESTS_ROWS_H
+#ifndef CORE_IMPORTS_NCCL_TESTS_ROWS_H
+#define CORE_IMPORTS_NCCL_TESTS_ROWS_H
 
 #include "core/imports/nccl_tests.h"
 

@@ -3,8 +3,8 @@
  *
  * expat does the parsing.  A document type declaration is refused, so that entities cannot be declared at all;
  * so is what nests deeper or is larger than any such dump. */
-#ifndef CORE_NCCL_XML_H
-#define CORE_NCCL_XML_H
+#ifndef CORE_IMPORTS_NCCL_XML_H
+#define CORE_IMPORTS_NCCL_XML_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  *
  * Times are picoseconds, rates bytes per second, per direction.  The key table in machine.c gives each
  * value's default, unit and meaning; the files give its source. */
-#ifndef CORE_MACHINE_H
-#define CORE_MACHINE_H
+#ifndef CORE_MACHINE_MACHINE_H
+#define CORE_MACHINE_MACHINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

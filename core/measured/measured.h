@@ -5,8 +5,8 @@
  * Files: records of the cuda backend's benchmarks (*.jsonl), and tables (*.csv) of one of three forms, told apart by
  * their columns: copies (method, ctas, size_kib, ...), GEMMs (m, n, k, interpreter_alone_ms, ...) and quantities
  * (quantity, bytes, value, unit). */
-#ifndef CORE_MEASURED_H
-#define CORE_MEASURED_H
+#ifndef CORE_MEASURED_MEASURED_H
+#define CORE_MEASURED_MEASURED_H
 
 #include "core/scenario/scenario.h"
 

@@ -1,8 +1,8 @@
 /* NCCL times that were published or measured, as far as a machine file describes their hardware.  A table
  * (nccl-sources.csv) says of each hardware text which machine file it is, whose constants it shares, and what is left
  * out and why. */
-#ifndef CORE_NCCL_ROWS_H
-#define CORE_NCCL_ROWS_H
+#ifndef CORE_MEASURED_NCCL_ROWS_H
+#define CORE_MEASURED_NCCL_ROWS_H
 
 #include "core/validate/validate.h"
 

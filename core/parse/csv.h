@@ -1,7 +1,7 @@
 /* Comma-separated files with a header line, as results/reference has them: fields may be quoted,
  * "" in quotes is a quote, a field does not span lines. */
-#ifndef CORE_CSV_H
-#define CORE_CSV_H
+#ifndef CORE_PARSE_CSV_H
+#define CORE_PARSE_CSV_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  *
  * + - * / and parentheses over whole numbers in 64 bits.  A quotient that is not whole, a
  * difference below zero and a result that does not fit are errors, never rounded. */
-#ifndef CORE_EXPRESSION_H
-#define CORE_EXPRESSION_H
+#ifndef CORE_PARSE_EXPRESSION_H
+#define CORE_PARSE_EXPRESSION_H
 
 #include <stdbool.h>
 #include <stddef.h>

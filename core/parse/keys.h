@@ -1,6 +1,6 @@
 /* Reads the keys of a table of options out of a YAML map; a fault is one message at its place. */
-#ifndef CORE_KEYS_H
-#define CORE_KEYS_H
+#ifndef CORE_PARSE_KEYS_H
+#define CORE_PARSE_KEYS_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* "Did you mean": the name nearest to a mistyped one.  Offer candidates one by one, then ask. */
-#ifndef CORE_NEAREST_H
-#define CORE_NEAREST_H
+#ifndef CORE_PARSE_NEAREST_H
+#define CORE_PARSE_NEAREST_H
 
 #include <stddef.h>
 

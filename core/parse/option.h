@@ -1,6 +1,6 @@
 /* One table row per key: from it come parsing, defaults, help and the record in results. */
-#ifndef CORE_OPTION_H
-#define CORE_OPTION_H
+#ifndef CORE_PARSE_OPTION_H
+#define CORE_PARSE_OPTION_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* Where a value came from, for messages. */
-#ifndef CORE_PLACE_H
-#define CORE_PLACE_H
+#ifndef CORE_PARSE_PLACE_H
+#define CORE_PARSE_PLACE_H
 
 #include <stdint.h>
 

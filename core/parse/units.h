@@ -1,6 +1,6 @@
 /* Numbers with units, exact: text to whole bytes, picoseconds or bytes per second and back. */
-#ifndef CORE_UNITS_H
-#define CORE_UNITS_H
+#ifndef CORE_PARSE_UNITS_H
+#define CORE_PARSE_UNITS_H
 
 #include <stddef.h>
 #include <stdint.h>

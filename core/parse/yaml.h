@@ -3,8 +3,8 @@
  * What scenario and machine files need and no more: maps, lists and one-line scalars in UTF-8.
  * Anchors, aliases, tags and several documents in one file are refused, and so is whatever is too
  * large, too deep or no text, each with one message. */
-#ifndef CORE_YAML_H
-#define CORE_YAML_H
+#ifndef CORE_PARSE_YAML_H
+#define CORE_PARSE_YAML_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* What must be true of a file's bytes before a YAML parser sees them. */
-#ifndef CORE_YAML_FILE_H
-#define CORE_YAML_FILE_H
+#ifndef CORE_PARSE_YAML_FILE_H
+#define CORE_PARSE_YAML_FILE_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* Contestants of one problem side by side: who is best, and by how much fused beats or trails NCCL. */
-#ifndef CORE_COMPARE_H
-#define CORE_COMPARE_H
+#ifndef CORE_RESULTS_COMPARE_H
+#define CORE_RESULTS_COMPARE_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * The table's columns: kernel, hardware, shape ("M=4096;K=4096;N=256": its first number is the problem's first key), system,
  * metric (TFLOPS_per_GPU or ms), value, precision, source.  Several sets of one author may hold the same shape: the median
  * counts, and the range is kept. */
-#ifndef CORE_PUBLISHED_H
-#define CORE_PUBLISHED_H
+#ifndef CORE_RESULTS_PUBLISHED_H
+#define CORE_RESULTS_PUBLISHED_H
 
 #include <stdbool.h>
 #include <stdint.h>

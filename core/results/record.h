@@ -1,8 +1,8 @@
 /* What a result file holds: one JSON object a line, docs/results.md describes each.
  *
  * Every function returns a line without its end, to be freed by the caller. */
-#ifndef CORE_RECORD_H
-#define CORE_RECORD_H
+#ifndef CORE_RESULTS_RECORD_H
+#define CORE_RESULTS_RECORD_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Result files read back (docs/results.md): what `compare` and `report` look at.  Members that they do not
  * know are kept in the JSON. */
-#ifndef CORE_RECORDS_H
-#define CORE_RECORDS_H
+#ifndef CORE_RESULTS_RECORDS_H
+#define CORE_RESULTS_RECORDS_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* A result file: written beside its final place, made durable, then linked there.  It appears whole or
  * not at all and never replaces another: a taken name gets ".1", ".2", ... */
-#ifndef CORE_RESULT_H
-#define CORE_RESULT_H
+#ifndef CORE_RESULTS_RESULT_H
+#define CORE_RESULTS_RESULT_H
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* One run of a backend in a process of its own: a crash, a hang or a runaway allocation costs that run
  * only, and two simulation engines never share a process. */
-#ifndef CORE_CHILD_H
-#define CORE_CHILD_H
+#ifndef CORE_RUN_CHILD_H
+#define CORE_RUN_CHILD_H
 
 #include <signal.h>
 #include <stdbool.h>

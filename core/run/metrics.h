@@ -1,6 +1,6 @@
 /* What a time means: the formulas of every TFLOP/s and GB/s this project prints. */
-#ifndef CORE_METRICS_H
-#define CORE_METRICS_H
+#ifndef CORE_RUN_METRICS_H
+#define CORE_RUN_METRICS_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* A run of several processes, one a node, as a backend sees it in its child process. */
-#ifndef CORE_NODE_LINK_H
-#define CORE_NODE_LINK_H
+#ifndef CORE_RUN_NODE_LINK_H
+#define CORE_RUN_NODE_LINK_H
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
  *
  * Every process reads the same scenario and takes the same decisions; node 0 is the one that prints and keeps
  * results.  The runs themselves happen in child processes (core/run/run_across.h). */
-#ifndef CORE_NODES_H
-#define CORE_NODES_H
+#ifndef CORE_RUN_NODES_H
+#define CORE_RUN_NODES_H
 
 #include <signal.h>
 #include <stdbool.h>

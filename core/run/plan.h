@@ -1,7 +1,7 @@
 /* What a scenario means to do, before anything runs: prove every program (core/verify/verify.h), run each with real
  * data at the check's size, time every point. */
-#ifndef CORE_PLAN_H
-#define CORE_PLAN_H
+#ifndef CORE_RUN_PLAN_H
+#define CORE_RUN_PLAN_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* The parent's end of what a child tells the other nodes' children while they run together. */
-#ifndef CORE_RELAY_H
-#define CORE_RELAY_H
+#ifndef CORE_RUN_RELAY_H
+#define CORE_RUN_RELAY_H
 
 #include <stdbool.h>
 

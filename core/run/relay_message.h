@@ -1,7 +1,7 @@
 /* What passes between a child of a run of several processes and its parent, each way a header and then `bytes`
  * bytes. */
-#ifndef CORE_RELAY_MESSAGE_H
-#define CORE_RELAY_MESSAGE_H
+#ifndef CORE_RUN_RELAY_MESSAGE_H
+#define CORE_RUN_RELAY_MESSAGE_H
 
 #include <stdint.h>
 

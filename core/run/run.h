@@ -1,6 +1,6 @@
 /* The loop: units run in a child process each, several at once. */
-#ifndef CORE_RUN_H
-#define CORE_RUN_H
+#ifndef CORE_RUN_RUN_H
+#define CORE_RUN_RUN_H
 
 #include <signal.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Units that run on all nodes together, a child process on each. */
-#ifndef CORE_RUN_ACROSS_H
-#define CORE_RUN_ACROSS_H
+#ifndef CORE_RUN_RUN_ACROSS_H
+#define CORE_RUN_RUN_ACROSS_H
 
 #include "core/run/nodes.h"
 #include "core/run/run.h"

@@ -1,7 +1,7 @@
 /* A scenario file: what to run, on which machine, in which variants.  Lists sweep and multiply into
  * points.  docs/scenarios.md describes the format; `mkernel show FILE` prints what a file resolves to. */
-#ifndef CORE_SCENARIO_H
-#define CORE_SCENARIO_H
+#ifndef CORE_SCENARIO_SCENARIO_H
+#define CORE_SCENARIO_SCENARIO_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* The tables behind scenario files: the keys of each section, and how names in them resolve. */
-#ifndef CORE_SCENARIO_KEYS_H
-#define CORE_SCENARIO_KEYS_H
+#ifndef CORE_SCENARIO_SCENARIO_KEYS_H
+#define CORE_SCENARIO_SCENARIO_KEYS_H
 
 #include <stdint.h>
 

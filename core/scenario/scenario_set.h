@@ -1,6 +1,6 @@
 /* --set key=value: changes to a scenario's tree before it is read. */
-#ifndef CORE_SCENARIO_SET_H
-#define CORE_SCENARIO_SET_H
+#ifndef CORE_SCENARIO_SCENARIO_SET_H
+#define CORE_SCENARIO_SCENARIO_SET_H
 
 #include "core/parse/yaml.h"
 

@@ -1,6 +1,6 @@
 /* From the tree of a scenario file to its points: lists multiply. */
-#ifndef CORE_SCENARIO_SWEEP_H
-#define CORE_SCENARIO_SWEEP_H
+#ifndef CORE_SCENARIO_SCENARIO_SWEEP_H
+#define CORE_SCENARIO_SCENARIO_SWEEP_H
 
 #include "core/scenario/scenario_keys.h"
 #include "core/parse/yaml.h"

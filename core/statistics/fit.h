@@ -1,7 +1,7 @@
 /* Fits a few positive parameters to measurements by least squares, robustly: residuals beyond a
  * few per cent weigh less, so that one bad series does not bend all. */
-#ifndef CORE_FIT_H
-#define CORE_FIT_H
+#ifndef CORE_STATISTICS_FIT_H
+#define CORE_STATISTICS_FIT_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* Counts of durations by size, so that percentiles of millions cost a few hundred words and merge exactly.
  * Plain data: a child process sends it through a pipe. */
-#ifndef CORE_HISTOGRAM_H
-#define CORE_HISTOGRAM_H
+#ifndef CORE_STATISTICS_HISTOGRAM_H
+#define CORE_STATISTICS_HISTOGRAM_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* What a run's samples come to. */
-#ifndef CORE_STATS_H
-#define CORE_STATS_H
+#ifndef CORE_STATISTICS_STATS_H
+#define CORE_STATISTICS_STATS_H
 
 #include <stddef.h>
 #include <stdint.h>

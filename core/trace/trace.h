@@ -3,8 +3,8 @@
  * A backend that is given a sink (job.trace) says trace_begin() once and then reports tasks, waits, flights
  * and use of links in any order, from one thread at a time.  Times are picoseconds from the start of the run.
  * A sink keeps what it has room for; docs/trace.md describes the file that `mkernel run --trace` writes. */
-#ifndef CORE_TRACE_H
-#define CORE_TRACE_H
+#ifndef CORE_TRACE_TRACE_H
+#define CORE_TRACE_TRACE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Quantities over time in a fixed number of bins: when time runs past the last one, every bin becomes twice
  * as wide.  Many series share one time axis. */
-#ifndef CORE_TRACE_BINS_H
-#define CORE_TRACE_BINS_H
+#ifndef CORE_TRACE_TRACE_BINS_H
+#define CORE_TRACE_TRACE_BINS_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* What the files of the JSON trace share: trace_chrome.c takes events, trace_chrome_tail.c writes what is known
  * only at the end. */
-#ifndef CORE_TRACE_CHROME_H
-#define CORE_TRACE_CHROME_H
+#ifndef CORE_TRACE_TRACE_CHROME_H
+#define CORE_TRACE_TRACE_CHROME_H
 
 #include "core/trace/trace.h"
 #include "core/trace/trace_bins.h"

@@ -1,7 +1,7 @@
 /* The text of a trace on its way to a file: buffered, compressed by zlib when the name ends in .gz, given its
  * name only when it is complete (core/results/result.h). */
-#ifndef CORE_TRACE_FILE_H
-#define CORE_TRACE_FILE_H
+#ifndef CORE_TRACE_TRACE_FILE_H
+#define CORE_TRACE_TRACE_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * A run's last epoch becomes a schedule: each task a calc as long as it kept its worker busy, on the cpu of that
  * worker, after the one before; each signal to another rank a message with the bytes that the task stored there;
  * each wait a dependency on the calcs and messages that raised its flag in that run. */
-#ifndef CORE_TRACE_GOAL_H
-#define CORE_TRACE_GOAL_H
+#ifndef CORE_TRACE_TRACE_GOAL_H
+#define CORE_TRACE_TRACE_GOAL_H
 
 #include "core/machine/machine.h"
 #include "core/trace/trace.h"

@@ -3,8 +3,8 @@
  *
  * A signal is logged with the value that it left in its flag.  So it is certain afterwards which signal ended a
  * wait: the first one that left at least what was waited for. */
-#ifndef CORE_TRACE_LOG_H
-#define CORE_TRACE_LOG_H
+#ifndef CORE_TRACE_TRACE_LOG_H
+#define CORE_TRACE_TRACE_LOG_H
 
 #include <stdbool.h>
 #include <stdint.h>

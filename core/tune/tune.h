@@ -9,8 +9,8 @@
  *   axis, to what the scenario says.
  * The budget.  `points` bounds the programs timed per problem, and the result depends on scenario and seed alone.
  *   `time_ns` bounds real time: what is found in it depends on the computer. */
-#ifndef CORE_TUNE_H
-#define CORE_TUNE_H
+#ifndef CORE_TUNE_TUNE_H
+#define CORE_TUNE_TUNE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  * Held out.  NCCL's constants are fitted to sources of published rows (a source: one author).  The
  * rows of a source are predicted by a fit that did not see it; where it is the only source, by the
  * machine file, and that is said. */
-#ifndef CORE_VALIDATE_H
-#define CORE_VALIDATE_H
+#ifndef CORE_VALIDATE_VALIDATE_H
+#define CORE_VALIDATE_VALIDATE_H
 
 #include <stdbool.h>
 #include <stdint.h>

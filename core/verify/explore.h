@@ -2,8 +2,8 @@
  * perturbed by a seed, puts reordered, workers missing), with real data, exact checks and detection of accesses
  * that conflict in flight.  An independent check on the verifier, whose assumptions it does not share; a
  * seed repeats a run.  docs/exploration.md. */
-#ifndef CORE_EXPLORE_H
-#define CORE_EXPLORE_H
+#ifndef CORE_VERIFY_EXPLORE_H
+#define CORE_VERIFY_EXPLORE_H
 
 #include "core/run/plan.h"
 #include "core/run/run.h"

@@ -1,7 +1,7 @@
 /* The verifier in the shape of a backend, so that proofs run like everything else: in a child process, bounded
  * in time and memory, several at once. */
-#ifndef CORE_PROVE_H
-#define CORE_PROVE_H
+#ifndef CORE_VERIFY_PROVE_H
+#define CORE_VERIFY_PROVE_H
 
 #include "core/backend.h"
 

@@ -7,8 +7,8 @@
  *   deadlock   every task completes, for any number >= 1 of workers per crew with the crew lists as given
  *   races      conflicting accesses are ordered by signal -> wait chains alone
  *   coverage   each output element is written once and holds exactly the sum it should */
-#ifndef CORE_VERIFY_H
-#define CORE_VERIFY_H
+#ifndef CORE_VERIFY_VERIFY_H
+#define CORE_VERIFY_VERIFY_H
 
 #include <stdint.h>
 

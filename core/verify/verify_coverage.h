@@ -1,6 +1,6 @@
 /* Between the files of the verifier's coverage step. */
-#ifndef CORE_VERIFY_COVERAGE_H
-#define CORE_VERIFY_COVERAGE_H
+#ifndef CORE_VERIFY_VERIFY_COVERAGE_H
+#define CORE_VERIFY_VERIFY_COVERAGE_H
 
 #include "core/verify/verify_state.h"
 

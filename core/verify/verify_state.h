@@ -1,6 +1,6 @@
 /* Between the files of the verifier. */
-#ifndef CORE_VERIFY_STATE_H
-#define CORE_VERIFY_STATE_H
+#ifndef CORE_VERIFY_VERIFY_STATE_H
+#define CORE_VERIFY_VERIFY_STATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
