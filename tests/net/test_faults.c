@@ -214,7 +214,7 @@ static void *break_later(void *arg)
     else if (fault == FAULT_STOPPED)
         kill(getpid(), SIGSTOP);
     else
-        for (; !over; pause_ms(1))
+        while (!over) /* without a pause, in which a new connection could carry a whole epoch */
             connections(true);
     return arg;
 }
@@ -374,7 +374,7 @@ static const struct fault_row {
     {"wrong key", FAULT_KEY, ""}, /* the only one that does not look for connections over TCP */
     {"killed", FAULT_KILLED, ""},
     {"stopped, queues full", FAULT_STOPPED, " fifo=2" SHORT_TIMEOUT},
-    {"link down", FAULT_LINK, ""},
+    {"link down", FAULT_LINK, SHORT_TIMEOUT}, /* by an error, or by silence where connecting anew takes for ever */
     {"refused", FAULT_REFUSED, DEFAULT_TIMEOUT},
 #ifndef __SANITIZE_THREAD__ /* whatever a thread that is left behind has ever read counts as a race with its end */
     {"killed, and the other end stuck", FAULT_STUCK, ""},
