@@ -9,6 +9,8 @@
 #include "backends/cuda/device_log.h"
 #include "script.h"
 
+#include "../suite.h"
+
 #define EPOCH 3
 #define RECORDS_MAX 32
 #define PUT_ARRIVAL 900
@@ -443,8 +445,6 @@ int main(void)
 {
     Suite *s = suite_create("device_log");
     TCase *c = tcase_create("all");
-    SRunner *runner = srunner_create(s);
-    int failed;
 
     tcase_add_test(c, one_slice_a_task_in_the_order_of_the_queue);
     tcase_add_test(c, tasks_of_roles_side_by_side_do_not_overlap);
@@ -459,8 +459,5 @@ int main(void)
     tcase_add_test(c, without_an_anchor_ticks_are_all_there_is);
     tcase_add_test(c, time_never_goes_back);
     suite_add_tcase(s, c);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

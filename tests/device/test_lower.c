@@ -10,6 +10,8 @@
 #include "kernels/kernels.h"
 #include "script.h"
 
+#include "../suite.h"
+
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 #define RANKS_MAX 8
@@ -285,8 +287,7 @@ int main(void)
 {
     Suite *suite = suite_create("lower");
     TCase *tc = tcase_create("lower");
-    SRunner *runner = srunner_create(suite);
-    int failed, count = 0;
+    int count = 0;
 
     while (kernels[count])
         count++;
@@ -296,8 +297,5 @@ int main(void)
     tcase_add_test(tc, large_tiles_are_refused);
     tcase_add_test(tc, other_heads_are_refused);
     suite_add_tcase(suite, tc);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(suite);
 }

@@ -10,6 +10,8 @@
 #include "harness.h"
 #include "script.h"
 
+#include "../suite.h"
+
 /* Each Check test is a process of its own: the fake begins afresh. */
 
 /* ---- a sink that counts ---- */
@@ -191,8 +193,6 @@ int main(void)
 {
     Suite *s = suite_create("rig");
     TCase *c = tcase_create("all");
-    SRunner *runner = srunner_create(s);
-    int failed;
 
     tcase_add_test(c, what_is_timed_is_not_traced);
     tcase_add_test(c, the_only_warm_up_is_by_what_is_timed);
@@ -203,8 +203,5 @@ int main(void)
     tcase_add_loop_test(c, a_refused_launch_stops_all, 0, 3);
     tcase_add_test(c, links_that_carry_no_additions_are_refused);
     suite_add_tcase(s, c);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? 1 : 0;
+    return suite_run(s);
 }

@@ -30,6 +30,8 @@
 #include "harness.h"
 #include "kernels/kernels.h"
 
+#include "../suite.h"
+
 #define FAULT_MS      200
 #define MESSAGE_BYTES 65536
 #define FOREVER       2000000 /* epochs */
@@ -408,8 +410,7 @@ int main(int argc, char **argv)
 {
     Suite *s = suite_create("faults between nodes");
     TCase *tc = tcase_create("two processes");
-    SRunner *sr = srunner_create(s);
-    int failed, rows_that_fit = sizeof rows / sizeof *rows;
+    int rows_that_fit = sizeof rows / sizeof *rows;
 
     if (argc > 1) {
         transport = argv[1];
@@ -420,8 +421,5 @@ int main(int argc, char **argv)
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, nothing_breaks);
     tcase_add_loop_test(tc, a_fault_ends_the_run_on_both_nodes, 0, rows_that_fit);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

@@ -4,6 +4,8 @@
 
 #include "backends/net/ofi_acks.h"
 
+#include "../suite.h"
+
 #define DEPTH 8
 
 static struct ofi_acks acks;
@@ -104,8 +106,6 @@ int main(void)
 {
     Suite *s = suite_create("acknowledgements of ofi");
     TCase *tc = tcase_create("ofi_acks");
-    SRunner *sr = srunner_create(s);
-    int failed;
 
     suite_add_tcase(s, tc);
     tcase_add_test(tc, one_acknowledgement_covers_all_before_it);
@@ -113,8 +113,5 @@ int main(void)
     tcase_add_test(tc, the_rest_is_covered_by_a_question_behind_it);
     tcase_add_test(tc, one_peer_says_nothing_of_another);
     tcase_add_test(tc, without_order_each_asks_for_itself);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

@@ -8,6 +8,8 @@
 #include "backends/net/proxy_numa.h"
 #include "core/clock.h"
 
+#include "../suite.h"
+
 #define PUTS  500
 #define BYTES 64
 
@@ -204,8 +206,6 @@ int main(void)
 {
     Suite *s = suite_create("proxy");
     TCase *tc = tcase_create("proxy");
-    SRunner *sr = srunner_create(s);
-    int failed;
 
     suite_add_tcase(s, tc);
     tcase_set_timeout(tc, 120);
@@ -213,8 +213,5 @@ int main(void)
     tcase_add_test(tc, an_error_of_the_transport_ends_it);
     tcase_add_test(tc, at_once_waits_for_nothing);
     tcase_add_test(tc, what_is_not_known_of_numa_changes_nothing);
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return suite_run(s);
 }

@@ -6,6 +6,8 @@
 
 #include "core/calibrate/calibrate.h"
 
+#include "../suite.h"
+
 /* ---- spreads ---- */
 
 #define ROWS 10
@@ -131,9 +133,5 @@ int main(void)
     tcase_add_test(tc, what_only_a_sum_says_is_not_told_apart);
     tcase_add_test(tc, values_are_written_as_by_hand);
     suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

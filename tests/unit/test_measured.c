@@ -9,6 +9,8 @@
 #include "core/measured/measured.h"
 #include "kernels/kernels.h"
 
+#include "../suite.h"
+
 static const struct {
     const char *path;
     double      tolerance;
@@ -49,13 +51,8 @@ int main(void)
 {
     Suite   *suite = suite_create("measured");
     TCase   *t = tcase_create("tables");
-    SRunner *runner = srunner_create(suite);
-    int      failed;
 
     tcase_add_loop_test(t, fitted_rows_take_what_was_measured, 0, sizeof tables / sizeof tables[0]);
     suite_add_tcase(suite, t);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

@@ -7,6 +7,8 @@
 #include "core/tune/tune.h"
 #include "kernels/kernels.h"
 
+#include "../suite.h"
+
 #define SECOND 1000000000ull
 
 /* ---- a kernel whose parameters are the numbers of workers of its crews, which the backend sees ---- */
@@ -242,8 +244,7 @@ int main(void)
 {
     Suite   *suite = suite_create("tune");
     TCase   *t = tcase_create("search"), *k = tcase_create("kernels");
-    SRunner *runner = srunner_create(suite);
-    int      failed, kernel_count = 0;
+    int      kernel_count = 0;
 
     while (kernels[kernel_count])
         kernel_count++;
@@ -256,8 +257,5 @@ int main(void)
     tcase_add_loop_test(k, every_value_of_every_kernel_can_be_set, 0, kernel_count);
     suite_add_tcase(suite, t);
     suite_add_tcase(suite, k);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }

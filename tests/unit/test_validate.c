@@ -11,6 +11,8 @@
 #include "core/validate/validate.h"
 #include "stderr_capture.h"
 
+#include "../suite.h"
+
 static char path[64], said[2048];
 
 static enum status read_text(const char *text, struct csv *out)
@@ -180,9 +182,5 @@ int main(void)
     tcase_add_test(tc, a_fit_finds_the_constants_beside_an_outlier);
     tcase_add_test(tc, errors_are_grouped_and_held_to_bounds);
     suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_run(suite);
 }
