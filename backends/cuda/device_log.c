@@ -153,23 +153,24 @@ static void add_flight(const struct reader *x, struct trace_entry e, uint64_t ar
         trace_log_add(x->out, &e);
 }
 
-/* `e` is the task. */
-static void finish_put(const struct reader *x, const struct trace_entry *e, const struct task *t)
+/* `e` is the task as it is shown.  Signals count from when they were raised: a task that ran beside the one before
+ * it is shown behind that, its signal may have been seen by then. */
+static void finish_put(const struct reader *x, const struct trace_entry *e, const struct task *t, uint64_t ran_ns)
 {
     const struct device_log *log = x->log;
     uint64_t arrived_ns = log->put_arrival(log->put_arg, e->lane.rank, e->at.queue, e->at.index);
 
     if (arrived_ns == 0)
         return;
-    arrived_ns = max_u64(arrived_ns, e->end_ns); /* two clocks are compared */
+    arrived_ns = max_u64(arrived_ns, ran_ns); /* two clocks are compared */
     add_flight(x, *e, arrived_ns);
     add_signals(x, *e, t, arrived_ns);
 }
 
 static void finish_task(const struct reader *x, const struct trace_entry *e, const struct task *t,
-                        const struct gpu_record *stored)
+                        uint64_t ran_ns, const struct gpu_record *stored)
 {
-    uint64_t out_ns = stored ? stamp_ns(x, &stored->end) : e->end_ns;
+    uint64_t out_ns = stored ? stamp_ns(x, &stored->end) : ran_ns;
 
     if (stored && stores_elsewhere(x->log->program, e->lane.rank, t))
         add_flight(x, *e, out_ns);
@@ -189,17 +190,19 @@ static void read_unfinished(struct reader *x, const struct trace_entry *e,
 static void read_finished(struct reader *x, struct trace_entry *e, const struct items *items,
                           const struct task *t, const struct gpu_record *ran)
 {
+    uint64_t ran_ns = stamp_ns(x, &ran->end);
+
     e->kind = TRACE_ENTRY_TASK;
     e->begin_ns = max_u64(stamp_ns(x, &ran->begin), x->free_ns);
-    e->end_ns = max_u64(stamp_ns(x, &ran->end), e->begin_ns);
+    e->end_ns = max_u64(ran_ns, e->begin_ns);
     add_waits(x, *e, items, false, x->free_ns, e->begin_ns);
     trace_log_add(x->out, e);
     add_waits(x, *e, items, true, e->begin_ns, e->end_ns);
     x->free_ns = e->end_ns;
     if (t->op == OP_PUT)
-        finish_put(x, e, t);
+        finish_put(x, e, t, ran_ns);
     else
-        finish_task(x, e, t, find_finished(items, GPU_STORED));
+        finish_task(x, e, t, ran_ns, find_finished(items, GPU_STORED));
 }
 
 static void read_task(struct reader *x, const struct items *items)

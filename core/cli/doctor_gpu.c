@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/cli/doctor.h"
 
@@ -93,7 +95,7 @@ static void look_cuda_driver(const struct doctor *d, const struct doctor_check *
 
 #define CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED 124
 
-static bool driver_has_dma_buf(void)
+static bool ask_driver_for_dma_buf(void)
 {
     int (*cuInit)(unsigned flags);
     int (*cuDeviceGetAttribute)(int *value, int attribute, int device);
@@ -105,7 +107,18 @@ static bool driver_has_dma_buf(void)
     if (!cuInit || !cuDeviceGetAttribute || cuInit(0) != 0 ||
         cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED, 0) != 0)
         value = 0;
-    return value != 0; /* the library stays open: the driver does not like to be unloaded once it has begun */
+    return value != 0;
+}
+
+/* CUDA does not work in the children of a process that has begun it, and the cuda backend looks for devices in one. */
+static bool driver_has_dma_buf(void)
+{
+    pid_t child = fork();
+    int   status;
+
+    if (child == 0)
+        _exit(ask_driver_for_dma_buf() ? 0 : 1);
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 static void look_peer_memory(const struct doctor *d, const struct doctor_check *c, struct finding *out)

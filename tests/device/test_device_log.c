@@ -147,8 +147,8 @@ static struct gpu_record waited(uint32_t index, bool inside, uint64_t begin, uin
 }
 
 /* Two nodes if `nodes` is 2, else one of two GPUs; a queue of four GEMMs on both ranks.  Flag 0 of
- * rank 0 gets 1 of each rank's task 0; tasks store to the other rank. */
-static void build(struct program *p, uint32_t nodes, enum op op)
+ * rank 0 gets 1 of each rank's task `signaller`; tasks store to the other rank. */
+static void build(struct program *p, uint32_t nodes, enum op op, uint32_t signaller)
 {
     uint32_t c, queue;
 
@@ -162,7 +162,7 @@ static void build(struct program *p, uint32_t nodes, enum op op)
 
             if (op == OP_GEMM)
                 task_store_to(t, script_rows(p, 1 - rank, c, 0));
-            if (i == 0 && (op != OP_PUT || rank == 1))
+            if (i == signaller && (op != OP_PUT || rank == 1))
                 task_signal(t, 0, 0, 1);
         }
 }
@@ -175,7 +175,7 @@ START_TEST(one_slice_a_task_in_the_order_of_the_queue)
                                        ran(0, 5, 100), waited(2, false, 110, 180, 1, 9),
                                        ran(1, 160, 200)}};
 
-    build(&p, 1, OP_NOP);
+    build(&p, 1, OP_NOP, 0);
     expect(&p, &w, 1,
            "1.1 nop #0 5-100\n"
            "1.1 #1 waits 100-150 flag 1\n" /* from 10 to 100 it had something to do */
@@ -191,7 +191,7 @@ START_TEST(tasks_of_roles_side_by_side_do_not_overlap)
     struct worker_log w = {
         .records = {ran(1, 90, 250), ran(0, 5, 100), ran(2, 120, 240), ran(3, 230, 300)}};
 
-    build(&p, 1, OP_NOP);
+    build(&p, 1, OP_NOP, 0);
     expect(&p, &w, 1,
            "0.0 nop #0 5-100\n"
            "0.0 nop #1 100-250\n"
@@ -210,7 +210,7 @@ START_TEST(waits_are_one_at_a_time)
                     waited(0, true, 80, 85, 1, 9),     /* while it waited anyway */
                     waited(0, true, 150, 400, 1, 9)}}; /* never longer than the task */
 
-    build(&p, 1, OP_NOP);
+    build(&p, 1, OP_NOP, 0);
     expect(&p, &w, 1,
            "0.0 #0 waits 10-40 flag 1\n"
            "0.0 #0 waits 40-60 flag 0\n"
@@ -233,7 +233,7 @@ START_TEST(a_wait_ends_by_the_signal_that_filled_the_flag)
                                           waited(2, false, 211, 213, 0, 5), ran(2, 215, 220),
                                           waited(3, false, 225, 230, 0, 4), ran(3, 240, 250)}}};
 
-    build(&p, 1, OP_GEMM);
+    build(&p, 1, OP_GEMM, 0);
     expect(&p, w, 3,
            "0.0 gemm #0 10-100\n"
            "0.0 #0 flies 100-180\n"
@@ -249,6 +249,31 @@ START_TEST(a_wait_ends_by_the_signal_that_filled_the_flag)
 }
 END_TEST
 
+/* A bare signal went out while the products before it were still going on: it filled the flag first, though it is shown
+ * behind them. */
+START_TEST(signals_count_from_when_they_were_raised)
+{
+    struct program p = {0};
+    struct worker_log w[] = {{.lane = {0, 0, 0}, .records = {ran(0, 10, 200), ran(1, 20, 50)}},
+                             {.lane = {1, 0, 0}, .records = {ran(0, 10, 20), ran(1, 30, 100)}},
+                             {.lane = {0, 0, 1},
+                              .records = {waited(2, false, 30, 55, 0, 5), ran(2, 56, 57),
+                                          waited(3, false, 60, 105, 0, 6), ran(3, 110, 111)}}};
+
+    build(&p, 1, OP_NOP, 1);
+    expect(&p, w, 3,
+           "0.0 nop #0 10-200\n"
+           "0.0 nop #1 200-200\n"
+           "1.0 nop #0 10-20\n"
+           "1.0 nop #1 30-100\n"
+           "0.1 #2 waits 30-55 flag 0 by 0.0 at 200\n"
+           "0.1 nop #2 56-57\n"
+           "0.1 #3 waits 60-105 flag 0 by 1.0 at 100\n"
+           "0.1 nop #3 110-111\n");
+    program_fini(&p);
+}
+END_TEST
+
 START_TEST(what_is_unfinished_leaves_its_waits)
 {
     struct program p = {0};
@@ -256,7 +281,7 @@ START_TEST(what_is_unfinished_leaves_its_waits)
         .records = {ran(0, 10, 100), ran(1, 115, 0), waited(1, true, 120, 0, 1, 9),
                     waited(1, false, 50, 110, 0, 9), waited(2, false, 60, 0, 1, 9)}};
 
-    build(&p, 1, OP_NOP);
+    build(&p, 1, OP_NOP, 0);
     expect(&p, &w, 1,
            "0.0 nop #0 10-100\n"
            "0.0 #1 waits 100-110 flag 0\n"
@@ -272,7 +297,7 @@ START_TEST(what_was_lost_is_told_and_misleads_nobody)
         {.lane = {1, 0, 0}, .lost = 7, .records = {ran(0, 10, 120)}},
         {.lane = {0, 0, 1}, .records = {waited(1, false, 20, 190, 0, 5), ran(1, 200, 210)}}};
 
-    build(&p, 1, OP_NOP);
+    build(&p, 1, OP_NOP, 0);
     expect(&p, w, 2,
            "1.0 nop #0 10-120\n"
            "0.1 #1 waits 20-190 flag 0\n" /* the other signal may have been first */
@@ -288,7 +313,7 @@ START_TEST(a_log_may_be_full)
     struct program p = {0};
     struct worker_log w = {.records = {ran(0, 0, 100)}};
 
-    build(&p, 1, OP_NOP);
+    build(&p, 1, OP_NOP, 0);
     for (uint32_t i = 1; i < RECORDS_MAX; i++)
         w.records[i] = waited(0, true, i, i + 1, 1, 9);
     told[0] = '\0';
@@ -305,7 +330,7 @@ START_TEST(puts_fly_until_the_proxy_saw_them_arrive)
         {.lane = {1, 0, 0}, .records = {waited(0, true, 15, 40, GPU_NO_FLAG, 0), ran(0, 10, 50)}},
         {.lane = {0, 0, 0}, .records = {waited(0, false, 10, 950, 0, 3), ran(0, 960, 970)}}};
 
-    build(&p, 2, OP_PUT);
+    build(&p, 2, OP_PUT, 0);
     expect(&p, w, 2,
            "1.0 put #0 10-50\n"
            "1.0 #0 waits 15-40 nic queue inside\n"
@@ -376,7 +401,7 @@ START_TEST(slices_never_overlap)
     struct worker_log w = {.lane = {0, 0, 0}};
     struct program p = {0};
 
-    build(&p, 1, OP_NOP);
+    build(&p, 1, OP_NOP, 0);
     for (int i = 0; i < 2000; i++) {
         memset(&seen, 0, sizeof seen);
         make_any(&w);
@@ -450,6 +475,7 @@ int main(void)
     tcase_add_test(c, tasks_of_roles_side_by_side_do_not_overlap);
     tcase_add_test(c, waits_are_one_at_a_time);
     tcase_add_test(c, a_wait_ends_by_the_signal_that_filled_the_flag);
+    tcase_add_test(c, signals_count_from_when_they_were_raised);
     tcase_add_test(c, what_is_unfinished_leaves_its_waits);
     tcase_add_test(c, what_was_lost_is_told_and_misleads_nobody);
     tcase_add_test(c, a_log_may_be_full);
