@@ -87,7 +87,17 @@ enum status file_read(const char *path, const char *expected, size_t limit, char
     return st;
 }
 
-/* Everything is on disk before the name appears, and link() refuses a name that exists. */
+/* A name that exists is refused.  Not every file system renames so (NFS), and not every one has links (FAT). */
+static int publish(const char *temp, const char *path)
+{
+    if (renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno;
+    return link(temp, path) == 0 ? 0 : errno;
+}
+
+/* Everything is on disk before the name appears. */
 static enum status create_beside(const char *path, char *temp, file_write_fn *fn, void *arg)
 {
     int fd = mkstemp(temp);
@@ -101,10 +111,10 @@ static enum status create_beside(const char *path, char *temp, file_write_fn *fn
         if (fclose(f) != 0 && error == 0)
             error = errno;
     }
-    if (error == 0 && link(temp, path) != 0)
-        error = errno;
+    if (error == 0)
+        error = publish(temp, path);
     if (fd >= 0)
-        unlink(temp);
+        unlink(temp); /* gone already where it was renamed */
     if (error == EEXIST) {
         log_error("%s: exists already; expected the name of a new file", path);
         return ST_INPUT;

@@ -52,6 +52,41 @@ struct sweep {
 
 /* ---- axes ---- */
 
+static int compare_values(const void *a, const void *b)
+{
+    const struct yaml_node *x = *(const struct yaml_node *const *)a, *y = *(const struct yaml_node *const *)b;
+    int by_text = strcmp(x->text, y->text);
+
+    if (by_text != 0)
+        return by_text;
+    if (x->place.line != y->place.line)
+        return x->place.line < y->place.line ? -1 : 1;
+    return x->place.column < y->place.column ? -1 : x->place.column > y->place.column;
+}
+
+/* A value that stands twice would give points that nothing tells apart. */
+static enum status refuse_repetition(const struct axis *a)
+{
+    const struct yaml_node **values = calloc(a->count, sizeof *values);
+    uint64_t count = 0;
+    enum status st = values ? ST_OK : ST_MEMORY;
+
+    for (const struct yaml_node *n = a->first; values && n; n = n->next)
+        if (n->kind == YAML_SCALAR)
+            values[count++] = n;
+    if (count > 1)
+        qsort(values, count, sizeof *values, compare_values);
+    for (uint64_t i = 1; i < count && st == ST_OK; i++) {
+        if (strcmp(values[i - 1]->text, values[i]->text) != 0)
+            continue;
+        place_error(&values[i]->place, "%s%s lists %.60s twice; expected every value once", a->section,
+                    a->option->name, values[i]->text);
+        st = ST_INPUT;
+    }
+    free(values);
+    return st;
+}
+
 static enum status axis_begin(struct axis *a, const char *section, const struct option *o,
                               const struct yaml_node *map, struct place origin)
 {
@@ -74,6 +109,7 @@ static enum status axis_begin(struct axis *a, const char *section, const struct 
         }
         a->first = node->first;
         a->count = node->count;
+        TRY(refuse_repetition(a));
     }
     a->at = a->first;
     return ST_OK;

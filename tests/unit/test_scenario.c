@@ -372,6 +372,10 @@ static const struct {
     {P M W "variants: {fused: {comm_sms: []}}\n",
      "variants.fused.comm_sms is an empty list; expected "
      "at least one value"},
+    {P M W "variants: {fused: {comm_sms: [8, 4, 8]}}\n",
+     "dir/s.yaml:4:37: variants.fused.comm_sms lists 8 twice; expected every value once"},
+    {"problem: {kernel: [ag_gemm, ag_gemm], m: 4096, n: 256, k: 64}\n" M W V,
+     "dir/s.yaml:1:29: problem.kernel lists ag_gemm twice"},
     {P M W "variants: {fused: {comm_sms: {a: 1}}}\n", "comm_sms has no row for m 4096"},
     {P M W "variants: {fused: {comm_sms: [[1]]}}\n", "comm_sms is a list; expected a single value"},
     {P M W "variants: {nccl: {chunk: 1MiB}}\n",
@@ -461,15 +465,15 @@ START_TEST(bytes_that_are_no_text_are_refused)
 }
 END_TEST
 
-/* "[1, 1, 1, ...]" */
+/* "[1,2,3,...]" */
 static char *long_list(size_t values)
 {
-    char *text = malloc(values * 2 + 2);
+    char *text = malloc(values * 8 + 2), *end = text;
 
     ck_assert_ptr_nonnull(text);
     for (size_t i = 0; i < values; i++)
-        memcpy(text + 2 * i, i ? ",1" : "[1", 2);
-    memcpy(text + 2 * values, "]", 2);
+        end += sprintf(end, "%c%zu", i ? ',' : '[', i + 1);
+    memcpy(end, "]", 2);
     return text;
 }
 
@@ -499,12 +503,10 @@ START_TEST(endless_sweeps_are_refused_before_memory_is_taken)
     free(text);
     free(list);
 
-    ck_assert_int_eq(parse("problem: {kernel: ag_gemm, m: [1,1,1,1,1,1,1,1,1,1], "
-                           "n: [1,1,1,1,1,1,1,1,1,1]"
-                           ", k: [1,1,1,1,1,1,1,1,1,1]}\n" M
-                           "world: {nodes: [1,1,1,1,1,1,1,1,1,1], "
-                           "gpus_per_node: [1,1,1,1,1,1,1,1,1,1]}\n"
-                           V "seed: [1,1]\n", &s), ST_INPUT);
+    ck_assert_int_eq(parse("problem: {kernel: ag_gemm, m: [1,2,3,4,5,6,7,8,9,10], "
+                           "n: [1,2,3,4,5,6,7,8,9,10], k: [1,2,3,4,5,6,7,8,9,10]}\n" M
+                           "world: {nodes: [1,2,3,4,5,6,7,8,9,10], gpus_per_node: [1,2,3,4,5]}\n"
+                           V "seed: [1,2,3,4]\n", &s), ST_INPUT);
     ck_said("the lists multiply to 200000 points");
 }
 END_TEST
