@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backends/cuda/baseline.h"
 #include "backends/cuda/rig.h"
 
 static const struct option options[] = {
@@ -79,6 +80,13 @@ static enum status run(const struct job *job, struct run_result *result)
     return result->status;
 }
 
+static enum status baseline(const struct job *job, enum baseline which, struct run_result *result)
+{
+    memset(result, 0, sizeof *result);
+    snprintf(result->model, sizeof result->model, "cuda");
+    return result->status = baseline_measure(job, which, result);
+}
+
 const struct backend cuda_backend = {
     .name = "cuda",
     .title = "one persistent kernel per GPU, real data and real times",
@@ -88,4 +96,5 @@ const struct backend cuda_backend = {
     .available = available,
     .memory_bytes = rig_memory_bytes,
     .run = run,
+    .baseline = baseline,
 };

@@ -39,6 +39,14 @@ cudaError_t gpu_write_input(const struct gpu_input *in, cudaStream_t stream);
 /* Spins until *word (pinned) has reached `value`, so that work can be enqueued behind it. */
 cudaError_t gpu_gate_launch(const uint32_t *word, uint32_t value, cudaStream_t stream);
 
+/* out[i] = first[i] + rest[i] + rest[stride + i] + ..., `count` of the latter; bf16, f32 sums in that order. */
+struct gpu_sum {
+    uint64_t out, first, rest; /* addresses */
+    uint64_t stride, count, elements;
+};
+
+cudaError_t gpu_sum_launch(const struct gpu_sum *s, cudaStream_t stream);
+
 /* In pinned memory: the host asks by numbers from 1 on, the device answers with that number, and its time beside it. */
 struct gpu_ping {
     uint64_t answered, ns;

@@ -200,7 +200,7 @@ static enum status upload_table(struct rig *r, struct device *d, const struct gp
 
 static enum status create_scratch(struct rig *r, struct device *d)
 {
-    uint64_t stuck = d->worker_count * GPU_ROLE_COUNT * sizeof *d->stuck;
+    uint64_t stuck = (d->worker_count * GPU_ROLE_COUNT + 1) * sizeof *d->stuck;
 
     TRY(add_table(r, d, stuck, (void **)&d->stuck));
     TRY_CUDA(r, cudaMemset(d->stuck, 0, stuck));

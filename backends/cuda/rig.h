@@ -80,6 +80,9 @@ struct rig {
     uint32_t gates;
     struct check_report check;
     uint64_t epoch; /* launched last */
+    enum status (*enqueue)(struct rig *r); /* what an epoch is; NULL: a launch of the interpreter */
+    void (*abort)(struct rig *r);          /* ends what that left on the devices; may be NULL */
+    uint64_t epochs_at_once;               /* that may be enqueued; 0: any number */
     bool traced;    /* so is that epoch, and those launched from now on */
     struct gpu_ping *ping; /* pinned; NULL: nothing is to be traced */
     uint64_t stopped_ns;   /* when the devices were told to, by the host's clock */
@@ -151,6 +154,8 @@ cudaError_t rig_tell_trace(const struct rig *r);
 enum status rig_run(struct rig *r, struct run_result *result);
 /* One epoch on every device's stream. */
 enum status rig_enqueue(struct rig *r);
+/* Epochs back to back; the time of all of them, of the host with its launches or of the devices alone. */
+enum status rig_run_epochs(struct rig *r, uint64_t epochs, uint64_t *ps_out);
 
 /* ---- rig_watch.c ---- */
 

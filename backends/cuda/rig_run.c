@@ -47,6 +47,8 @@ static enum status synchronize(struct rig *r)
 enum status rig_enqueue(struct rig *r)
 {
     r->epoch++;
+    if (r->enqueue)
+        return r->enqueue(r);
     for (uint32_t i = 0; i < r->device_count; i++)
         TRY(launch(r, &r->devices[i]));
     return ST_OK;
@@ -92,9 +94,7 @@ static enum status start_epochs(struct rig *r, uint64_t epochs, uint64_t *begin_
     return st;
 }
 
-/* Epochs back to back; the time of all of them, of the host with its launches or of the devices
- * alone. */
-static enum status run_epochs(struct rig *r, uint64_t epochs, uint64_t *ps_out)
+enum status rig_run_epochs(struct rig *r, uint64_t epochs, uint64_t *ps_out)
 {
     uint64_t begin_ns;
 
@@ -118,7 +118,7 @@ static void add_sample(struct run_result *result, uint64_t ps)
 static enum status run_checked(struct rig *r, uint64_t *ps_out)
 {
     TRY(rig_begin(r, r->epoch + 1, false));
-    TRY(run_epochs(r, 1, ps_out));
+    TRY(rig_run_epochs(r, 1, ps_out));
     return rig_end(r, r->epoch);
 }
 
@@ -144,7 +144,7 @@ static enum status run_isolated(struct rig *r, struct run_result *result)
     uint64_t ps;
 
     for (uint32_t i = 0; i < r->job->timing.iterations; i++) {
-        TRY(r->job->data ? run_checked(r, &ps) : run_epochs(r, 1, &ps));
+        TRY(r->job->data ? run_checked(r, &ps) : rig_run_epochs(r, 1, &ps));
         add_sample(result, ps);
     }
     return ST_OK;
@@ -155,7 +155,9 @@ static enum status run_pipelined(struct rig *r, struct run_result *result)
 {
     uint64_t ps, iterations = max_u64(r->job->timing.iterations, 1);
 
-    TRY(run_epochs(r, iterations, &ps));
+    if (r->epochs_at_once)
+        iterations = min_u64(iterations, r->epochs_at_once);
+    TRY(rig_run_epochs(r, iterations, &ps));
     add_sample(result, ps / iterations);
     return ST_OK;
 }
@@ -180,7 +182,7 @@ static enum status run_traced(struct rig *r)
     uint64_t ps;
 
     r->traced = true;
-    return r->job->data ? run_checked(r, &ps) : run_epochs(r, 1, &ps);
+    return r->job->data ? run_checked(r, &ps) : rig_run_epochs(r, 1, &ps);
 }
 
 /* The warm-up is checked.  If the job wants data, so is every other epoch, and none overlaps

@@ -73,6 +73,8 @@ cudaError_t rig_stop(struct rig *r)
                                r->devices[i].side);
         error = error == cudaSuccess ? here : error;
     }
+    if (r->abort)
+        r->abort(r);
     for (uint32_t i = 0; i < r->device_count; i++) {
         here = cudaStreamSynchronize(r->devices[i].stream);
         error = error == cudaSuccess ? here : error;

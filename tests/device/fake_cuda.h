@@ -17,6 +17,7 @@ struct fake_cuda {
     int refuses, traps; /* the device that does not launch; whose kernel fails; or FAKE_NONE */
     char launches[64];  /* of all devices: 't' by the interpreter that leaves records, 'u' by the
                            other one */
+    float (*elapsed_ms)(void); /* between two events; NULL: always one */
     int waits_for_good; /* calls that would not have come back */
     bool stopped[FAKE_DEVICES_MAX]; /* an endless kernel's abort word has been seen */
 };

@@ -13,6 +13,7 @@
 #include "backends/cuda/gpu.h"
 #include "core/check.h"
 #include "cuda_attention.h"
+#include "cuda_baseline.h"
 #include "cuda_moe.h"
 #include "cuda_trace.h"
 #include "harness.h"
@@ -334,6 +335,7 @@ int main(void)
     suite_add_tcase(suite, cuda_attention_tests());
     suite_add_tcase(suite, cuda_moe_tests());
     suite_add_tcase(suite, cuda_trace_tests());
+    suite_add_tcase(suite, cuda_baseline_tests(1, NULL));
     suite_add_tcase(suite, failing);
     srunner_set_fork_status(runner, CK_NOFORK);
     srunner_run_all(runner, CK_NORMAL);

@@ -1,0 +1,212 @@
+#include "backends/cuda/baseline.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- what it can be for ---- */
+
+static enum status refuse(struct run_result *r, const char *why)
+{
+    snprintf(r->report, sizeof r->report, "%s", why);
+    return ST_UNSUPPORTED;
+}
+
+static enum status check(const struct job *job, struct run_result *r)
+{
+    if (job->kernel->family != &problem_gemm)
+        return refuse(r, "on GPUs only the GEMM kernels have baselines");
+    if (job->world.nodes > 1)
+        return refuse(r, "on GPUs baselines run on one node");
+    return ST_OK;
+}
+
+/* ---- create, destroy ---- */
+
+/* Nothing of an epoch can be seen before it is over: the time-out is for each that is under way. */
+static void copy_job(struct baseline_rig *b, const struct job *job)
+{
+    b->job = *job;
+    b->options = *(const struct cuda_options *)job->options;
+    b->options.timeout_ps *= max_u64(job->timing.iterations, 1);
+    b->job.options = &b->options;
+    b->job.program = &b->program;
+    b->ranks = world_ranks(job->world);
+}
+
+static enum status open_blas(struct baseline_rig *b)
+{
+    char why[256];
+
+    for (uint32_t i = 0; i < b->rig.device_count; i++) {
+        TRY_CUDA(&b->rig, cudaSetDevice((int)i));
+        if (!cublas_open(&b->blas[i], why, sizeof why))
+            return rig_fail(&b->rig, ST_UNSUPPORTED, "%s", why);
+    }
+    return ST_OK;
+}
+
+static void abort_nccl(struct rig *r)
+{
+    nccl_abort(&((struct baseline_rig *)r)->nccl);
+}
+
+static enum status open_all(struct baseline_rig *b, enum baseline which)
+{
+    baseline_add_buffers(b, which == BASELINE_STREAMS);
+    TRY(rig_create(&b->job, &b->rig));
+    b->rig.enqueue = which == BASELINE_NCCL ? baseline_enqueue_nccl : baseline_enqueue_streams;
+    b->rig.abort = abort_nccl;
+    b->cut = (struct baseline_cut){.whole = true, .others = 1, .own = 1};
+    TRY(open_blas(b));
+    return which == BASELINE_NCCL ? baseline_open_nccl(b) : baseline_open_streams(b);
+}
+
+static void close_all(struct baseline_rig *b)
+{
+    baseline_close_streams(b);
+    nccl_close(&b->nccl);
+    for (uint32_t i = 0; i < DEVICES_MAX; i++)
+        cublas_close(&b->blas[i]);
+    rig_destroy(&b->rig);
+}
+
+/* ---- before it is timed ---- */
+
+/* What libraries prepare at their first call would wait for a device that stands at a gate. */
+static enum status call_once(struct baseline_rig *b)
+{
+    TRY(rig_enqueue(&b->rig));
+    return rig_wait(&b->rig);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+#define TRIALS 5
+
+static enum status median_of_trials(struct baseline_rig *b, uint64_t *ps_out)
+{
+    uint64_t ps[TRIALS];
+
+    TRY(call_once(b));
+    for (int i = 0; i < TRIALS; i++)
+        TRY(rig_run_epochs(&b->rig, 1, &ps[i]));
+    qsort(ps, TRIALS, sizeof *ps, compare_times);
+    *ps_out = ps[TRIALS / 2];
+    return ST_OK;
+}
+
+struct search {
+    struct baseline_cut best;
+    uint64_t best_ps;
+};
+
+static enum status try_cut(struct baseline_rig *b, struct baseline_cut cut, struct search *s)
+{
+    uint64_t ps;
+
+    b->cut = cut;
+    TRY(median_of_trials(b, &ps));
+    if (s->best_ps == 0 || ps < s->best_ps)
+        *s = (struct search){cut, ps};
+    return ST_OK;
+}
+
+#define PIECES_MAX 32
+#define OWN_PIECES_MAX 4
+
+/* Into 1, 2, 4 .. pieces, and the whole; what was fastest stays. */
+static enum status search_cut(struct baseline_rig *b)
+{
+    uint32_t own_max = b->job.kernel->collective == COLLECTIVE_ALL_REDUCE ? OWN_PIECES_MAX : 1;
+    struct search s = {.best_ps = 0};
+
+    for (uint32_t own = 1; own <= own_max; own *= 2) {
+        TRY(try_cut(b, (struct baseline_cut){.whole = true, .others = 1, .own = own}, &s));
+        for (uint32_t others = 1; others <= PIECES_MAX; others *= 2)
+            TRY(try_cut(b, (struct baseline_cut){.others = others, .own = own}, &s));
+    }
+    b->cut = s.best;
+    return ST_OK;
+}
+
+static void describe_cut(const struct baseline_rig *b, char *out, size_t out_bytes)
+{
+    char own[32] = "";
+
+    if (b->cut.own > 1)
+        snprintf(own, sizeof own, ", own rows in %u", b->cut.own);
+    if (b->ranks == 1)
+        snprintf(out, out_bytes, "one GPU");
+    else if (b->cut.whole)
+        snprintf(out, out_bytes, "no overlap%s", own);
+    else
+        snprintf(out, out_bytes, "%u piece%s%s", b->cut.others, b->cut.others == 1 ? "" : "s", own);
+}
+
+static enum status prepare_streams(struct baseline_rig *b, struct run_result *result)
+{
+    if (b->ranks > 1)
+        TRY(search_cut(b));
+    describe_cut(b, result->choice, sizeof result->choice);
+    return call_once(b);
+}
+
+static enum status prepare_nccl(struct baseline_rig *b, struct run_result *result)
+{
+    int version = b->nccl.version;
+
+    TRY(call_once(b));
+    if (b->ranks == 1)
+        return ST_OK;
+    snprintf(result->choice, sizeof result->choice, "NCCL %d.%d.%d", version / 10000, version % 10000 / 100,
+             version % 100);
+    b->rig.enqueue = baseline_enqueue_collective;
+    TRY(median_of_trials(b, &result->collective_ps));
+    b->rig.enqueue = baseline_enqueue_nccl;
+    return ST_OK;
+}
+
+/* A stream that stands at a gate takes about a thousand calls; the host would wait for ever to enqueue more. */
+#define CALLS_MAX 400
+
+static enum status prepare(struct baseline_rig *b, enum baseline which, struct run_result *result)
+{
+    uint64_t calls;
+
+    TRY(rig_begin(&b->rig, 1, true));
+    TRY(which == BASELINE_NCCL ? prepare_nccl(b, result) : prepare_streams(b, result));
+    calls = b->calls;
+    TRY(call_once(b));
+    b->rig.epochs_at_once = max_u64(1, CALLS_MAX / (b->calls - calls));
+    return rig_poison(&b->rig);
+}
+
+enum status baseline_measure(const struct job *job, enum baseline which, struct run_result *result)
+{
+    struct baseline_rig *b;
+    enum status st = check(job, result);
+
+    if (st < 0)
+        return st;
+    b = calloc(1, sizeof *b);
+    if (!b)
+        return ST_MEMORY;
+    copy_job(b, job);
+    st = open_all(b, which);
+    if (st == ST_OK)
+        st = prepare(b, which, result);
+    if (st == ST_OK)
+        st = rig_run(&b->rig, result);
+    if (st == ST_HANG)
+        snprintf(result->report, sizeof result->report, "the library calls of an epoch did not come to an end");
+    else if (st < 0)
+        snprintf(result->report, sizeof result->report, "%s", b->rig.why);
+    close_all(b);
+    free(b);
+    return st;
+}

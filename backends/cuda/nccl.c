@@ -1,0 +1,170 @@
+#include "backends/cuda/nccl.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Values of its enumerations, which are part of its binary interface. */
+#define TYPE_BF16 9
+#define OP_SUM 0
+
+static bool find(void *library, const char *name, void *function_out)
+{
+    void *symbol = dlsym(library, name);
+
+    memcpy(function_out, &symbol, sizeof symbol);
+    return symbol != NULL;
+}
+
+static bool find_all(struct nccl *n)
+{
+    return find(n->library, "ncclGroupStart", &n->group_start) && find(n->library, "ncclGroupEnd", &n->group_end) &&
+           find(n->library, "ncclAllGather", &n->all_gather) &&
+           find(n->library, "ncclReduceScatter", &n->reduce_scatter) &&
+           find(n->library, "ncclAllReduce", &n->all_reduce) && find(n->library, "ncclBroadcast", &n->broadcast) &&
+           find(n->library, "ncclReduce", &n->reduce) && find(n->library, "ncclCommDestroy", &n->destroy) &&
+           find(n->library, "ncclCommAbort", &n->abort) && find(n->library, "ncclGetErrorString", &n->error);
+}
+
+static bool open_comms(struct nccl *n, uint32_t ranks, char *why, size_t why_bytes)
+{
+    int (*version)(int *out), (*init)(void **comms, int count, const int *devices), devices[NCCL_RANKS_MAX], result;
+
+    if (!find(n->library, "ncclGetVersion", &version) || !find(n->library, "ncclCommInitAll", &init) || !find_all(n)) {
+        snprintf(why, why_bytes, "this NCCL lacks a function");
+        return false;
+    }
+    version(&n->version);
+    for (uint32_t i = 0; i < ranks; i++)
+        devices[i] = (int)i;
+    result = init(n->comms, (int)ranks, devices);
+    n->ranks = result == 0 ? ranks : 0;
+    snprintf(why, why_bytes, "NCCL: %s", result == 0 ? "" : n->error(result));
+    return result == 0;
+}
+
+bool nccl_open(struct nccl *n, uint32_t ranks, char *why, size_t why_bytes)
+{
+    memset(n, 0, sizeof *n);
+    if (ranks > NCCL_RANKS_MAX) {
+        snprintf(why, why_bytes, "%u ranks, at most %d are meant to be in one process", ranks, NCCL_RANKS_MAX);
+        return false;
+    }
+    n->library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (!n->library) {
+        snprintf(why, why_bytes, "NCCL was not found: %s", dlerror());
+        return false;
+    }
+    return open_comms(n, ranks, why, why_bytes);
+}
+
+void nccl_abort(struct nccl *n)
+{
+    for (uint32_t i = 0; i < n->ranks; i++)
+        n->abort(n->comms[i]);
+    n->ranks = 0;
+}
+
+void nccl_close(struct nccl *n)
+{
+    for (uint32_t i = 0; i < n->ranks; i++)
+        n->destroy(n->comms[i]);
+    if (n->library)
+        dlclose(n->library);
+    memset(n, 0, sizeof *n);
+}
+
+/* ---- collectives ---- */
+
+static bool is_even(const struct nccl *n, const uint64_t *counts)
+{
+    for (uint32_t i = 1; i < n->ranks; i++)
+        if (counts[i] != counts[0])
+            return false;
+    return true;
+}
+
+/* A call of every rank; the group's end starts them together.  The first error, or "". */
+static const char *end_group(struct nccl *n, int result)
+{
+    int end = n->group_end();
+
+    if (result == 0)
+        result = end;
+    return result == 0 ? "" : n->error(result);
+}
+
+static int gather_even(struct nccl *n, const struct nccl_rank *ranks, uint64_t count)
+{
+    int result = 0;
+
+    for (uint32_t i = 0; i < n->ranks && result == 0; i++)
+        result = n->all_gather(ranks[i].from, ranks[i].to, count, TYPE_BF16, n->comms[i], ranks[i].stream);
+    return result;
+}
+
+static int broadcast_part(struct nccl *n, const struct nccl_rank *ranks, uint32_t root, uint64_t first, uint64_t count)
+{
+    int result = 0;
+
+    for (uint32_t i = 0; i < n->ranks && result == 0 && count > 0; i++)
+        result = n->broadcast(ranks[i].from, (uint16_t *)ranks[i].to + first, count, TYPE_BF16, (int)root, n->comms[i],
+                              ranks[i].stream);
+    return result;
+}
+
+const char *nccl_gather_parts(struct nccl *n, const struct nccl_rank *ranks, const uint64_t *counts)
+{
+    uint64_t first = 0;
+    int result = n->group_start();
+
+    if (result == 0 && is_even(n, counts))
+        return end_group(n, gather_even(n, ranks, counts[0]));
+    for (uint32_t root = 0; root < n->ranks && result == 0; root++) {
+        result = broadcast_part(n, ranks, root, first, counts[root]);
+        first += counts[root];
+    }
+    return end_group(n, result);
+}
+
+static int reduce_even(struct nccl *n, const struct nccl_rank *ranks, uint64_t count)
+{
+    int result = 0;
+
+    for (uint32_t i = 0; i < n->ranks && result == 0; i++)
+        result = n->reduce_scatter(ranks[i].from, ranks[i].to, count, TYPE_BF16, OP_SUM, n->comms[i], ranks[i].stream);
+    return result;
+}
+
+static int reduce_part(struct nccl *n, const struct nccl_rank *ranks, uint32_t root, uint64_t first, uint64_t count)
+{
+    int result = 0;
+
+    for (uint32_t i = 0; i < n->ranks && result == 0 && count > 0; i++)
+        result = n->reduce((const uint16_t *)ranks[i].from + first, ranks[i].to, count, TYPE_BF16, OP_SUM, (int)root,
+                           n->comms[i], ranks[i].stream);
+    return result;
+}
+
+const char *nccl_reduce_parts(struct nccl *n, const struct nccl_rank *ranks, const uint64_t *counts)
+{
+    uint64_t first = 0;
+    int result = n->group_start();
+
+    if (result == 0 && is_even(n, counts))
+        return end_group(n, reduce_even(n, ranks, counts[0]));
+    for (uint32_t root = 0; root < n->ranks && result == 0; root++) {
+        result = reduce_part(n, ranks, root, first, counts[root]);
+        first += counts[root];
+    }
+    return end_group(n, result);
+}
+
+const char *nccl_reduce_all(struct nccl *n, const struct nccl_rank *ranks, uint64_t count)
+{
+    int result = n->group_start();
+
+    for (uint32_t i = 0; i < n->ranks && result == 0; i++)
+        result = n->all_reduce(ranks[i].from, ranks[i].to, count, TYPE_BF16, OP_SUM, n->comms[i], ranks[i].stream);
+    return end_group(n, result);
+}

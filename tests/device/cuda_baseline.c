@@ -1,0 +1,119 @@
+#include "cuda_baseline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../moe_like.h"
+#include "backends/cuda/cuda.h"
+#include "core/backend.h"
+#include "harness.h"
+#include "kernels/kernels.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+static const uint32_t worlds[] = {1, 2, 3, 4};
+/* Rows that every rank has as many of, and that not. */
+static const struct problem problems[] = {{.m = 36, .n = 16, .k = 64}, {.m = 41, .n = 8, .k = 72}};
+
+/* Of those that are listed. */
+static const struct kernel *gemm_kernel(int i)
+{
+    const struct kernel *const *k = kernels;
+
+    while (*k && ((*k)->family != &problem_gemm || i-- > 0))
+        k++;
+    return *k;
+}
+
+static int gemm_kernel_count(void)
+{
+    int count = 0;
+
+    while (gemm_kernel(count))
+        count++;
+    return count;
+}
+
+static int variation_count;
+static void (*vary_case)(int i);
+
+static enum status measure(const struct kernel *k, struct world world, const struct problem *problem,
+                           enum baseline which, enum timing_mode mode, struct run_result *r)
+{
+    void *options = calloc(1, cuda_backend.options_size);
+    struct job job = {
+        .world = world,
+        .kernel = k,
+        .problem = problem,
+        .machine = harness_machine(),
+        .timing = {.mode = mode, .warmup = 1, .iterations = 3},
+        .options = options,
+        .seed = 7,
+        .data = true,
+    };
+    enum status st;
+
+    harness_options(cuda_backend.options, options, "");
+    st = cuda_backend.baseline(&job, which, r);
+    ck_assert_int_eq(st, r->status);
+    free(options);
+    return st;
+}
+
+static void check_exact(const struct run_result *r, const struct kernel *k, uint32_t ranks, const struct problem *s)
+{
+    uint64_t rows = k->collective == COLLECTIVE_REDUCE_SCATTER ? s->m : s->m * ranks;
+
+    ck_assert_msg(r->status == ST_OK, "%s, %u ranks: %s", k->name, ranks, r->report);
+    ck_assert_uint_eq(r->elements_wrong, 0);
+    ck_assert_uint_eq(r->elements_checked, rows * s->n * 4);
+    ck_assert_uint_eq(r->sample_count, 3);
+}
+
+START_TEST(baseline_is_exact)
+{
+    int i = _i / variation_count;
+    const struct kernel *k = gemm_kernel(harness_digit(&i, gemm_kernel_count()));
+    uint32_t ranks = worlds[harness_digit(&i, COUNT(worlds))];
+    const struct problem *problem = &problems[harness_digit(&i, COUNT(problems))];
+    enum baseline which = harness_digit(&i, 2) ? BASELINE_STREAMS : BASELINE_NCCL;
+    struct run_result *r = calloc(1, sizeof *r);
+
+    if (vary_case)
+        vary_case(_i % variation_count);
+    measure(k, (struct world){1, ranks}, problem, which, TIMING_ISOLATED, r);
+    if (which == BASELINE_NCCL && r->status == ST_UNSUPPORTED)
+        ck_assert_msg(strstr(r->report, "NCCL"), "%s", r->report); /* too few GPUs, or it is not here */
+    else
+        check_exact(r, k, ranks, problem);
+    free(r);
+}
+END_TEST
+
+START_TEST(what_has_no_baseline_says_so)
+{
+    static const struct problem gemm = {.m = 64, .n = 64, .k = 64};
+    struct problem moe = moe_like(gemm);
+    struct run_result *r = calloc(1, sizeof *r);
+
+    ck_assert_int_eq(measure(&moe_dispatch_gemm_kernel, (struct world){1, 2}, &moe, BASELINE_NCCL, TIMING_ISOLATED, r),
+                     ST_UNSUPPORTED);
+    ck_assert_str_eq(r->report, "on GPUs only the GEMM kernels have baselines");
+    ck_assert_int_eq(measure(&ag_gemm_kernel, (struct world){2, 1}, &gemm, BASELINE_STREAMS, TIMING_ISOLATED, r),
+                     ST_UNSUPPORTED);
+    ck_assert_str_eq(r->report, "on GPUs baselines run on one node");
+    free(r);
+}
+END_TEST
+
+TCase *cuda_baseline_tests(int variations, void (*vary)(int i))
+{
+    TCase *tc = tcase_create("baselines");
+
+    variation_count = variations;
+    vary_case = vary;
+    tcase_add_loop_test(tc, baseline_is_exact, 0,
+                        variations * gemm_kernel_count() * COUNT(worlds) * COUNT(problems) * 2);
+    tcase_add_test(tc, what_has_no_baseline_says_so);
+    return tc;
+}
