@@ -83,7 +83,6 @@ static enum status run(const struct job *job, struct run_result *result)
 static enum status baseline(const struct job *job, enum baseline which, struct run_result *result)
 {
     memset(result, 0, sizeof *result);
-    snprintf(result->model, sizeof result->model, "cuda");
     return result->status = baseline_measure(job, which, result);
 }
 

@@ -192,7 +192,7 @@ static const char *const runs[] = {"prefetch=4 timeout=5s", "prefetch=1 fifo=1 t
 
 static struct problem problem_of(const struct kernel *k)
 {
-    static const struct problem gemm = {.m = 1024, .n = 1024, .k = 512};
+    static const struct problem gemm = {.m = 1024, .n = 512, .k = 256};
     static const struct problem attention = {
         .attention = {
             .seq = 1024, .batch = 1, .heads = 4, .kv_heads = 2, .head_dim = 128, .causal = true}};
