@@ -16,7 +16,8 @@ struct gpu_table {
     size_t count, capacity, item_bytes;
 };
 
-/* Where ranks have their memory; filled by the caller before lowering. */
+/* Where ranks have their memory; filled by the caller before lowering.  Window 0: in another process, on another node;
+ * such a rank's tasks are left out. */
 struct placement {
     uint64_t window; /* addresses */
     uint64_t flags;

@@ -56,7 +56,8 @@ static void fill_put(struct put_fifo *f, uint32_t number, uint64_t epoch, uint64
     *out = (struct put){
         .peer = s->rank,
         .flag = s->flag,
-        .value = (epoch - 1) * program_flag_total(f->program, s->rank, s->flag) + s->add,
+        .value = f->stage ? stage_value(t, epoch, rows)
+                          : (epoch - 1) * program_flag_total(f->program, s->rank, s->flag) + s->add,
         .bytes = rows * t->n * dtype_bytes(b->dtype),
         .id = number,
     };
@@ -67,9 +68,8 @@ static void fill_put(struct put_fifo *f, uint32_t number, uint64_t epoch, uint64
     __atomic_fetch_add(buffer_is_control(b) ? &f->control_bytes : &f->bytes, out->bytes, __ATOMIC_RELAXED);
 }
 
-static bool take(void *owner, struct put *out)
+static bool take_command(struct put_fifo *f, struct put *out, uint64_t *epoch_out)
 {
-    struct put_fifo *f = owner;
     struct gpu_command *slot = &f->slots[f->taken % f->capacity];
     uint64_t word = __atomic_load_n(&slot->word, __ATOMIC_ACQUIRE), rows;
 
@@ -78,20 +78,57 @@ static bool take(void *owner, struct put *out)
     rows = slot->rows;
     __atomic_store_n(&slot->word, 0, __ATOMIC_RELAXED);
     __atomic_store_n(f->tail, ++f->taken, __ATOMIC_RELEASE);
-    fill_put(f, (uint32_t)word - 1, word >> 32, rows, out);
+    *epoch_out = word >> 32;
+    fill_put(f, (uint32_t)word - 1, *epoch_out, rows, out);
     return true;
 }
 
-static void complete(void *owner, uint64_t id)
+static bool take(void *owner, struct put *out)
 {
     struct put_fifo *f = owner;
-    const struct task *t = &f->puts[id];
+    uint64_t epoch;
+
+    if (!f->stage)
+        return take_command(f, out, &epoch);
+    while (stage_has_room(f->stage) && take_command(f, out, &epoch))
+        if (stage_send(f->stage, out, &f->puts[out->id], epoch))
+            return true;
+    return stage_next(f->stage, out);
+}
+
+static void finish(struct put_fifo *f, uint64_t number)
+{
+    const struct task *t = &f->puts[number];
 
     if (f->arrived_ns)
-        f->arrived_ns[id] = clock_now_ns();
+        f->arrived_ns[number] = clock_now_ns();
     for (uint32_t i = 0; i < t->signal_count; i++)
         if (t->signals[i].rank == f->rank)
             __atomic_fetch_add(&f->put_flags[t->signals[i].flag], t->signals[i].add, __ATOMIC_RELEASE);
 }
 
-const struct proxy_source put_fifo_source = {.take = take, .complete = complete};
+static void complete(void *owner, uint64_t id)
+{
+    struct put_fifo *f = owner;
+
+    if (id != STAGE_ACK_ID && (!f->stage || stage_is_complete(f->stage, &f->puts[id])))
+        finish(f, id);
+}
+
+static bool look(void *owner)
+{
+    struct put_fifo *f = owner;
+    uint32_t number;
+    bool moved;
+
+    if (!f->stage)
+        return false;
+    moved = stage_look(f->stage);
+    while (stage_acknowledged(f->stage, &number)) {
+        finish(f, number);
+        moved = true;
+    }
+    return moved;
+}
+
+const struct proxy_source put_fifo_source = {.take = take, .complete = complete, .look = look};

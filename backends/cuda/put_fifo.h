@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
+#include "backends/cuda/stage.h"
 #include "backends/cuda/words.h"
 #include "backends/net/proxy.h"
 #include "core/program.h"
@@ -17,6 +18,7 @@ struct put_fifo {
     uint32_t rank;
     const struct task *puts; /* by number */
     uint64_t *put_flags;     /* the rank's own */
+    struct stage *stage;     /* NULL: the transport reaches the GPU's memory */
     uint64_t *arrived_ns;    /* by number, of the last time; NULL: nobody asks.  From malloc(), freed by close */
 
     struct gpu_command *slots;

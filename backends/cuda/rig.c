@@ -14,6 +14,8 @@ uint64_t rig_memory_bytes(const struct job *job)
 {
     uint64_t sum = program_window_bytes(job->program), tasks, check = check_memory_bytes(job);
 
+    if (job->program->world.nodes > 1)
+        sum += rig_net_bytes(job);
     if (__builtin_mul_overflow(program_task_count(job->program), TASK_BYTES, &tasks) ||
         __builtin_add_overflow(sum, tasks, &sum) || __builtin_add_overflow(sum, check, &sum))
         return UINT64_MAX;
@@ -128,14 +130,14 @@ static enum status create_flags(struct rig *r, struct rig_rank *rank)
     return ST_OK;
 }
 
-static enum status create_rank(struct rig *r, uint32_t index)
+static enum status create_rank(struct rig *r, uint32_t place)
 {
-    struct rig_rank *rank = &r->ranks[index];
+    struct rig_rank *rank = &r->ranks[place];
     uint64_t counters = (r->program->queue_count + 2) * sizeof *rank->counters;
 
-    rank->index = index;
+    rank->index = r->first_rank + place;
     for (uint32_t i = 0; i < r->device_count; i++)
-        if (index - r->devices[i].first_rank < r->devices[i].rank_count)
+        if (place - r->devices[i].first_rank < r->devices[i].rank_count)
             rank->device = &r->devices[i];
     TRY_CUDA(r, cudaSetDevice(rank->device->index));
     TRY_CUDA(r, cudaMalloc((void **)&rank->window, program_window_bytes(r->program) + 256));
@@ -261,14 +263,16 @@ static enum status upload_program(struct rig *r)
 
 static enum status lower_for_ranks(struct rig *r)
 {
-    struct placement *ranks = calloc(r->rank_count, sizeof *ranks);
+    uint32_t count = world_ranks(r->program->world);
+    struct placement *ranks = calloc(count, sizeof *ranks);
     enum status st;
 
     if (!ranks)
-        return rig_fail(r, ST_MEMORY, "cuda: no memory for %" PRIu32 " ranks", r->rank_count);
+        return rig_fail(r, ST_MEMORY, "cuda: no memory for %" PRIu32 " ranks", count);
     for (uint32_t i = 0; i < r->rank_count; i++)
-        ranks[i] = (struct placement){(uintptr_t)r->ranks[i].window, (uintptr_t)r->ranks[i].flags,
-                                      (uint32_t)r->ranks[i].device->index};
+        ranks[r->first_rank + i] =
+            (struct placement){(uintptr_t)r->ranks[i].window, (uintptr_t)r->ranks[i].flags,
+                               (uint32_t)r->ranks[i].device->index};
     st = lower_program(r->program, ranks, &r->lowered);
     r->lowered.ranks = NULL;
     free(ranks);
@@ -283,7 +287,7 @@ enum status rig_create(const struct job *job, struct rig *r)
     r->job = job;
     r->program = job->program;
     r->options = job->options;
-    r->rank_count = world_ranks(job->program->world);
+    r->rank_count = way_ranks_here(job, &r->first_rank);
     TRY(rig_open_devices(r));
     TRY(scale_crews(r));
     r->ranks = calloc(r->rank_count, sizeof *r->ranks);
@@ -301,13 +305,15 @@ enum status rig_create(const struct job *job, struct rig *r)
     TRY(upload_program(r));
     TRY(rig_create_trace(r));
     TRY(rig_poison(r));
-    return rig_start_proxies(r);
+    return rig_open_net(r);
 }
 
 void rig_destroy(struct rig *r)
 {
-    rig_stop_proxies(r, true, &(struct proxy_result){0});
-    rig_close_endpoints(r);
+    rig_stop_proxies(r, true);
+    rig_close_net(r);
+    if (r->way.stuck)
+        return;
     for (uint32_t i = 0; r->ranks && i < r->rank_count; i++) {
         struct rig_rank *rank = &r->ranks[i];
 
