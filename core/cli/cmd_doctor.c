@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -161,18 +162,36 @@ static void look_at_transports(const struct doctor *d, struct report *r)
     }
 }
 
-/* One that cannot run here (no GPU) leaves the others. */
-static void look_at_backends(const struct doctor *d, const struct backend *wanted, struct report *r)
+static size_t backend_count(const struct registry *r)
 {
-    for (size_t i = 0; d->registry->backends[i]; i++) {
+    size_t count = 0;
+
+    while (r->backends[count])
+        count++;
+    return count;
+}
+
+/* Before anything else: a child of theirs looks for GPUs, which it could not once this process had touched CUDA. */
+static struct finding *ask_backends(const struct registry *r)
+{
+    struct finding *all = calloc(backend_count(r) + 1, sizeof *all);
+
+    for (size_t i = 0; all && i < backend_count(r); i++)
+        all[i].ok = r->backends[i]->available(all[i].text, sizeof all[i].text) >= 0;
+    return all;
+}
+
+/* One that cannot run here (no GPU) leaves the others. */
+static void report_backends(const struct doctor *d, const struct finding *all, const struct backend *wanted,
+                            struct report *r)
+{
+    for (size_t i = 0; all && i < backend_count(d->registry); i++) {
         const struct backend *b = d->registry->backends[i];
-        struct finding        f = {0};
         char                  name[64];
         struct doctor_check   c = {.name = name, .use = b->title, .remedy = ""};
 
         snprintf(name, sizeof name, "%s backend", b->name);
-        f.ok = b->available(f.text, sizeof f.text) >= 0;
-        report_add(r, f.ok ? VERDICT_OK : b == wanted ? VERDICT_MISSING : VERDICT_ABSENT, &c, &f);
+        report_add(r, all[i].ok ? VERDICT_OK : b == wanted ? VERDICT_MISSING : VERDICT_ABSENT, &c, &all[i]);
     }
 }
 
@@ -200,6 +219,7 @@ static void print_json(struct report *r)
 
 static int examine(const struct doctor *d, const struct request *q, const struct backend *wanted)
 {
+    struct finding *backends = ask_backends(d->registry);
     struct report r = {.checks = q->json ? json_array() : NULL};
 
     if (!q->json)
@@ -208,7 +228,8 @@ static int examine(const struct doctor *d, const struct request *q, const struct
         for (const struct doctor_check *c = doctor_tables[t]; c->name; c++)
             look(d, c, &r);
     look_at_transports(d, &r);
-    look_at_backends(d, wanted, &r);
+    report_backends(d, backends, wanted, &r);
+    free(backends);
     if (q->json)
         print_json(&r);
     else
