@@ -181,9 +181,9 @@ typedef void mark_fn(const struct marks *m, uint32_t rank, const struct task *t)
 
 static void mark_put(const struct marks *m, uint32_t rank, const struct task *t)
 {
-    (void)rank;
     for (uint32_t i = 0; t->op == OP_PUT && i < t->signal_count; i++)
-        m->raised[(uint64_t)t->signals[i].rank * m->program->flag_count + t->signals[i].flag] = 1;
+        m->raised[(uint64_t)t->signals[i].rank * m->program->flag_count + t->signals[i].flag] =
+            t->signals[i].rank == rank ? LOWERED_BY_COMPLETION : LOWERED_BY_ARRIVAL;
 }
 
 static void mark_far(const struct marks *m, uint32_t rank, const struct task *t)

@@ -140,7 +140,7 @@ static enum status create_rank(struct rig *r, uint32_t place)
         if (place - r->devices[i].first_rank < r->devices[i].rank_count)
             rank->device = &r->devices[i];
     TRY_CUDA(r, cudaSetDevice(rank->device->index));
-    TRY_CUDA(r, cudaMalloc((void **)&rank->window, program_window_bytes(r->program) + 256));
+    TRY(rig_create_window(r, rank));
     TRY_CUDA(r, cudaMalloc((void **)&rank->counters, counters));
     TRY_CUDA(r, cudaMemset(rank->counters, 0, counters));
     TRY(create_flags(r, rank));
@@ -150,7 +150,17 @@ static enum status create_rank(struct rig *r, uint32_t place)
     return ST_OK;
 }
 
-/* Where a flag is polled: by its owner's device, or where proxies write. */
+/* Where a flag is polled: where its owner's device counts, or proxies, or network cards. */
+static uint64_t flag_address(const struct rig *r, const struct rig_rank *rank, uint64_t flag)
+{
+    const uint8_t *raised = r->lowered.put_raised;
+    uint8_t by = raised ? raised[rank->index * r->program->flag_count + flag] : 0;
+
+    if (by == LOWERED_BY_ARRIVAL && r->reach == REACH_DIRECT)
+        return (uintptr_t)&rank->arrived[flag];
+    return by ? (uintptr_t)&rank->put_flags[flag] : (uintptr_t)&rank->flags[flag].counter;
+}
+
 static enum status upload_flags(struct rig *r, struct rig_rank *rank)
 {
     uint64_t count = r->program->flag_count;
@@ -160,12 +170,9 @@ static enum status upload_flags(struct rig *r, struct rig_rank *rank)
     if (!flags)
         return rig_fail(r, ST_MEMORY, "cuda: no memory for %" PRIu64 " flags", count);
     for (uint64_t i = 0; i < count; i++) {
-        bool put = r->lowered.put_raised && r->lowered.put_raised[rank->index * count + i];
-
         flags[i].total = program_flag_total(r->program, rank->index, (uint32_t)i);
-        flags[i].address =
-            put ? (uintptr_t)&rank->put_flags[i] : (uintptr_t)&rank->flags[i].counter;
-        flags[i].system = put || r->device_count > 1;
+        flags[i].address = flag_address(r, rank, i);
+        flags[i].system = flags[i].address != (uintptr_t)&rank->flags[i].counter || r->device_count > 1;
     }
     error = cudaMemcpy(rank->flags, flags, count * sizeof *flags, cudaMemcpyHostToDevice);
     free(flags);
@@ -300,12 +307,13 @@ enum status rig_create(const struct job *job, struct rig *r)
         TRY(create_rank(r, i));
     TRY(lower_for_ranks(r));
     TRY(rig_create_routes(r));
+    TRY(rig_open_net(r));
     for (uint32_t i = 0; i < r->rank_count; i++)
         TRY(upload_flags(r, &r->ranks[i]));
     TRY(upload_program(r));
     TRY(rig_create_trace(r));
     TRY(rig_poison(r));
-    return rig_open_net(r);
+    return rig_start_proxies(r);
 }
 
 void rig_destroy(struct rig *r)
@@ -317,7 +325,7 @@ void rig_destroy(struct rig *r)
     for (uint32_t i = 0; r->ranks && i < r->rank_count; i++) {
         struct rig_rank *rank = &r->ranks[i];
 
-        cudaFree(rank->window);
+        rig_destroy_window(rank);
         cudaFree(rank->flags);
         cudaFree(rank->counters);
         cudaFreeHost(rank->put_flags);

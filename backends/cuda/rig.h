@@ -9,6 +9,7 @@
  *   rig_create, destroy       rig.c           windows, flags, proxies, the lowered program
  *   rig_begin, rig_end        rig_io.c        inputs, checks, poison
  *   rig_open_net              rig_net.c       puts between nodes, and what other nodes' processes do
+ *   rig_create_window         rig_direct.c    windows that network cards reach
  *   rig_check_routes          rig_routes.c    what was dropped
  *   rig_tell_trace            rig_trace.c     what happened when
  *   rig_wait                  rig_watch.c     until all devices are done, or nothing moves any more
@@ -60,7 +61,10 @@ struct device {
 struct rig_rank {
     uint32_t index;
     struct device *device;
-    uint8_t *window;        /* device */
+    uint8_t *window;        /* device, in `memory` */
+    uint64_t *arrived;      /* behind it, by flag: raised by network cards, where these reach it */
+    void *memory;
+    int dmabuf;             /* of window and `arrived`; -1: none */
     struct gpu_flag *flags; /* device */
     uint64_t *put_flags;    /* pinned, by flag; NULL: the program has no second node */
     uint64_t *counters;     /* device: a pop counter per queue, the FIFO's head, rows dropped */
@@ -69,6 +73,13 @@ struct rig_rank {
     struct put_fifo fifo; /* these three: where there is a second node */
     struct stage stage;   /* where the transport does not reach the window */
     struct proxy *proxy;
+};
+
+/* How a put comes from a window into one on another node. */
+enum reach {
+    REACH_COPIES, /* by copy engines: all nodes are in this process (loopback.h) */
+    REACH_STAGED, /* by way of pinned memory (stage.h) */
+    REACH_DIRECT, /* the transport reads and writes windows itself (rig_direct.c) */
 };
 
 struct rig {
@@ -88,7 +99,8 @@ struct rig {
     bool traced;    /* so is that epoch, and those launched from now on */
     struct gpu_ping *ping; /* pinned; NULL: nothing is to be traced */
     uint64_t stopped_ns;   /* when the devices were told to, by the host's clock */
-    struct way way;        /* these four: where there is a second node */
+    struct way way;        /* these five: where there is a second node */
+    enum reach reach;
     bool broken;           /* a way to another node, or that node; `why` has the words */
     bool abandon;          /* proxies end without delivering */
     struct proxy_result puts;
@@ -149,8 +161,9 @@ enum status rig_poison(struct rig *r);
 /* ---- rig_net.c: nothing where there is one node ---- */
 
 uint64_t rig_net_bytes(const struct job *job); /* on the host, at most */
-/* Joins the other nodes, connects to them, starts the proxies. */
+/* Joins the other nodes and connects to them: how puts go is known then. */
 enum status rig_open_net(struct rig *r);
+enum status rig_start_proxies(struct rig *r);
 /* Returns once every node's process has come here. */
 enum status rig_meet(struct rig *r);
 /* ST_OK, or what is wrong with a proxy or another node. */
@@ -158,6 +171,15 @@ enum status rig_check_net(struct rig *r);
 /* What was pushed is still delivered, unless `now`; fills r->puts.  Safe twice. */
 enum status rig_stop_proxies(struct rig *r, bool now);
 void rig_close_net(struct rig *r);
+
+/* ---- rig_direct.c ---- */
+
+enum status rig_create_window(struct rig *r, struct rig_rank *rank); /* on the rank's device, the current one */
+void rig_destroy_window(struct rig_rank *rank);
+/* Whether the chosen transport and all devices here could do without staging; only opening an endpoint shows it. */
+bool rig_direct_possible(const struct rig *r);
+void rig_direct_memory(const struct rig *r, struct rig_rank *rank, struct net_memory *window,
+                       struct net_memory *flags);
 
 /* ---- rig_trace.c ---- */
 

@@ -1,5 +1,6 @@
 /* The way between the nodes of a rig: a proxy a rank, near its GPU.  GPUs of one process reach each other through its copy
- * engines (loopback.h); network transports are handed pinned memory (stage.h). */
+ * engines (loopback.h).  Network transports are given the windows where they reach a GPU's memory on all nodes
+ * (rig_direct.c), else pinned memory (stage.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +14,6 @@
 static bool several_nodes(const struct rig *r)
 {
     return r->program->world.nodes > 1;
-}
-
-static bool is_staged(const struct rig *r)
-{
-    return !r->way.transport->gpu;
 }
 
 uint64_t rig_net_bytes(const struct job *job)
@@ -149,8 +145,6 @@ static enum status open_stages(struct rig *r)
 {
     struct staging x = {.rig = r};
 
-    if (!is_staged(r))
-        return ST_OK;
     see_puts(&x);
     for (uint32_t i = 0; i < r->rank_count; i++)
         TRY(open_stage(r, &r->ranks[i], x.part));
@@ -160,23 +154,52 @@ static enum status open_stages(struct rig *r)
 
 /* ---- open and close ---- */
 
-static enum status open_endpoint(struct rig *r, uint32_t place)
+static void memory_of(struct rig *r, struct rig_rank *rank, struct net_memory *window, struct net_memory *flags)
 {
-    struct rig_rank *rank = &r->ranks[place];
-    struct net_memory window = {rank->window, program_window_bytes(r->program), true, -1, 0};
-    struct net_memory flags = {.base = rank->put_flags,
-                               .bytes = r->program->flag_count * sizeof *rank->put_flags,
-                               .dmabuf = -1};
-    char why[WAY_WHY_BYTES];
-    enum status st;
-
-    if (is_staged(r)) {
-        window = stage_window(&rank->stage);
-        flags = stage_flags(&rank->stage);
+    *window = (struct net_memory){rank->window, program_window_bytes(r->program), true, -1, 0};
+    *flags = (struct net_memory){.base = rank->put_flags,
+                                 .bytes = r->program->flag_count * sizeof *rank->put_flags,
+                                 .dmabuf = -1};
+    if (r->reach == REACH_DIRECT)
+        rig_direct_memory(r, rank, window, flags);
+    if (r->reach == REACH_STAGED) {
+        *window = stage_window(&rank->stage);
+        *flags = stage_flags(&rank->stage);
     }
-    TRY_CUDA(r, cudaSetDevice(rank->device->index));
-    st = way_endpoint(&r->way, place, &window, &flags, why);
+}
+
+static enum status open_endpoints_by(struct rig *r, enum reach reach)
+{
+    char why[WAY_WHY_BYTES];
+    struct net_memory window, flags;
+    enum status st = ST_OK;
+
+    r->reach = reach;
+    for (uint32_t i = 0; i < r->rank_count && st == ST_OK; i++) {
+        TRY_CUDA(r, cudaSetDevice(r->ranks[i].device->index));
+        memory_of(r, &r->ranks[i], &window, &flags);
+        st = way_endpoint(&r->way, i, &window, &flags, why);
+    }
     return st < 0 ? rig_fail(r, st, "%s", why) : st;
+}
+
+/* All nodes go the same way, since who sends and who receives have to mean the same by a flag's value. */
+static enum status open_endpoints(struct rig *r)
+{
+    char why[WAY_WHY_BYTES];
+    bool direct;
+
+    if (r->way.transport->in_process)
+        return open_endpoints_by(r, REACH_COPIES);
+    if (r->way.transport->gpu) {
+        direct = rig_direct_possible(r) && open_endpoints_by(r, REACH_DIRECT) == ST_OK;
+        TRY(tell(r, way_agree(&r->way, &direct, why), why));
+        if (direct)
+            return ST_OK;
+        way_drop_endpoints(&r->way);
+    }
+    TRY(open_stages(r));
+    return open_endpoints_by(r, REACH_STAGED);
 }
 
 static int numa_node(const struct device *d)
@@ -197,7 +220,7 @@ static enum status start(struct rig *r, uint32_t place)
     rank->fifo.rank = rank->index;
     rank->fifo.puts = r->lowered.puts[rank->index].items;
     rank->fifo.put_flags = rank->put_flags;
-    rank->fifo.stage = is_staged(r) ? &rank->stage : NULL;
+    rank->fifo.stage = r->reach == REACH_STAGED ? &rank->stage : NULL;
     rank->proxy = proxy_start(&(struct proxy_config){
         .lanes = &lane,
         .lane_count = 1,
@@ -235,11 +258,13 @@ enum status rig_open_net(struct rig *r)
     if (!several_nodes(r))
         return ST_OK;
     TRY(open_way(r));
-    TRY(open_stages(r));
-    for (uint32_t i = 0; i < r->rank_count; i++)
-        TRY(open_endpoint(r, i));
-    TRY(tell(r, way_connect(&r->way, why), why));
-    for (uint32_t i = 0; i < r->rank_count; i++)
+    TRY(open_endpoints(r));
+    return tell(r, way_connect(&r->way, why), why);
+}
+
+enum status rig_start_proxies(struct rig *r)
+{
+    for (uint32_t i = 0; several_nodes(r) && i < r->rank_count; i++)
         TRY(start(r, i));
     return ST_OK;
 }

@@ -200,6 +200,18 @@ static enum status run_all(struct rig *r, struct run_result *result)
     return job->trace ? run_traced(r) : ST_OK;
 }
 
+/* "2 x NVIDIA H200, verbs direct" */
+static void fill_model(const struct rig *r, struct run_result *result)
+{
+    static const char *const reaches[] = {
+        [REACH_COPIES] = "", [REACH_STAGED] = " staged", [REACH_DIRECT] = " direct"};
+    int used = snprintf(result->model, sizeof result->model, "%u x %.40s", r->device_count, r->devices[0].name);
+
+    if (r->reach != REACH_COPIES)
+        snprintf(result->model + used, sizeof result->model - (size_t)used, ", %s%s", r->way.transport->name,
+                 reaches[r->reach]);
+}
+
 static void fill(const struct rig *r, struct run_result *result)
 {
     result->epochs = r->epoch;
@@ -213,8 +225,7 @@ static void fill(const struct rig *r, struct run_result *result)
     result->proxy = r->puts;
     result->elements_checked = r->check.checked;
     result->elements_wrong = r->check.wrong;
-    snprintf(result->model, sizeof result->model, "%u x %.48s", r->device_count,
-             r->devices[0].name);
+    fill_model(r, result);
 }
 
 enum status rig_run(struct rig *r, struct run_result *result)

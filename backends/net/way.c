@@ -114,9 +114,16 @@ static void *close_endpoints(void *way)
 {
     struct way *w = way;
 
-    for (uint32_t i = 0; i < w->rank_count; i++)
+    for (uint32_t i = 0; i < w->rank_count; i++) {
         endpoint_close(w->endpoints[i]);
+        w->endpoints[i] = NULL;
+    }
     return NULL;
+}
+
+void way_drop_endpoints(struct way *w)
+{
+    close_endpoints(w);
 }
 
 void way_close(struct way *w)
@@ -195,6 +202,21 @@ enum status way_connect(struct way *w, char why[WAY_WHY_BYTES])
         way_is_across(w) ? mesh_connect(w->endpoints, w->rank_count, &w->nodes) : connect_here(w);
 
     return st < 0 ? tell_connect(w, st, why) : ST_OK;
+}
+
+enum status way_agree(struct way *w, bool *all, char why[WAY_WHY_BYTES])
+{
+    bool       *everybody = calloc(w->nodes.size + 1, sizeof *everybody), mine = *all;
+    enum status st = ST_MEMORY;
+
+    if (everybody && way_is_across(w))
+        st = bootstrap_allgather(&w->nodes, &mine, sizeof mine, everybody);
+    else if (everybody)
+        st = ST_OK;
+    for (uint32_t i = 0; st >= 0 && i < w->nodes.size; i++)
+        *all = *all && everybody[i];
+    free(everybody);
+    return st < 0 ? tell_nodes(w, st, why) : st;
 }
 
 enum status way_meet(struct way *w, char why[WAY_WHY_BYTES])

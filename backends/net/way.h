@@ -82,6 +82,10 @@ uint64_t way_memory_bytes(const struct job *job, uint64_t depth);
 enum status way_open(struct way *w, const struct way_config *c, char why[WAY_WHY_BYTES]);
 enum status way_endpoint(struct way *w, uint32_t place, const struct net_memory *window,
                          const struct net_memory *flags, char why[WAY_WHY_BYTES]);
+/* Before way_connect(): closes those that were opened, so that others can be. */
+void way_drop_endpoints(struct way *w);
+/* Collective, before way_connect(): whether *all* processes say so. */
+enum status way_agree(struct way *w, bool *all, char why[WAY_WHY_BYTES]);
 enum status way_connect(struct way *w, char why[WAY_WHY_BYTES]);
 
 /* True where other nodes live in other processes. */

@@ -43,8 +43,10 @@ cudaError_t cudaGetDevice(int *device)
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
-    (void)attribute, (void)device;
-    *value = 9;
+    (void)device;
+    *value = attribute == cudaDevAttrGPUDirectRDMAWritesOrdering && fake_cuda.ordered
+                 ? cudaGPUDirectRDMAWritesOrderingAllDevices
+                 : 9;
     return cudaSuccess;
 }
 
@@ -314,11 +316,13 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **entry, uns
     CUresult (*write)(CUstream, CUdeviceptr, cuuint64_t, unsigned) = stream_write;
 
     (void)version, (void)flags;
+    *found = cudaDriverEntryPointSuccess;
     if (strcmp(name, "cuStreamWriteValue64") == 0)
         memcpy(entry, &write, sizeof write);
-    else
+    else if (strcmp(name, "cuTensorMapEncodeTiled") == 0)
         memcpy(entry, &tensor_map, sizeof tensor_map);
-    *found = cudaDriverEntryPointSuccess;
+    else
+        *found = cudaDriverEntryPointSymbolNotFound; /* no dma-buf */
     return cudaSuccess;
 }
 
