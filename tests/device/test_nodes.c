@@ -2,7 +2,12 @@
  * transport into a window of the other process, every element checked; and what each node says when one breaks.
  *
  * Built twice: as test_cuda_nodes for a GPU, which the processes share, and as test_rig_nodes over a runtime that is none
- * (fake_cuda.h), whose kernels know what GEMM kernels consist of. */
+ * (fake_cuda.h), whose kernels know what GEMM kernels consist of.
+ *
+ *   test_rig_nodes [OPTIONS]
+ *
+ * OPTIONS are the cuda backend's, "transport=verbs transport_options=device=rxe0,rxe1": two processes over that transport
+ * alone, which has to be there, staged and by "GPU" memory that it reaches. */
 #include <check.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,11 +29,14 @@
 #include "fake_cuda.h"
 #endif
 
+static const char *patience(void)
+{
 #if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
-#define PATIENCE " timeout=60s"
+    return " timeout=60s";
 #else
-#define PATIENCE ""
+    return getenv("MKERNEL_TEST_SLOW") ? " timeout=60s" : "";
 #endif
+}
 
 #define COUNT(rows) (int)(sizeof(rows) / sizeof *(rows))
 
@@ -83,28 +91,20 @@ static void say_problem(const struct kernel_row *k, const struct way_row *w, con
 
 /* ---- two processes ---- */
 
-START_TEST(two_processes_are_exact)
+static void run_two(const struct kernel_row *k, const struct way_row *w, enum timing_mode mode,
+                    struct pair_outcome outcomes[2])
 {
-    int i = _i;
-    const struct kernel_row *k = &kernel_rows[harness_digit(&i, COUNT(kernel_rows))];
-    const struct way_row *w = &way_rows[harness_digit(&i, COUNT(way_rows))];
-    struct pair_outcome outcomes[2];
     char options[256];
     double seconds;
 
-    if (!can_run(w->options))
-        return;
-#ifdef FAKE_CUDA
-    fake_cuda.devices = 1 + _i % 2;
-#endif
-    snprintf(options, sizeof options, "%s%s", w->options, PATIENCE);
+    snprintf(options, sizeof options, "%s%s", w->options, patience());
     seconds = pair_run(
         &(struct pair_trial){
             .backend = &cuda_backend,
             .kernel = k->kernel,
             .problem = k->problem,
             .gpus = w->gpus,
-            .timing = {.mode = _i % 2 ? TIMING_PIPELINED : TIMING_ISOLATED, .warmup = 1, .iterations = 3},
+            .timing = {.mode = mode, .warmup = 1, .iterations = 3},
             .params = k->params,
             .options = options,
         },
@@ -116,10 +116,41 @@ START_TEST(two_processes_are_exact)
         ck_assert_uint_gt(outcomes[node].puts, 0);
     }
     if (getenv("MKERNEL_TEST_VERBOSE"))
-        fprintf(stderr, "%s, 2 x %u, %s: %llu elements, %llu puts, %.1f s\n", k->kernel->name, w->gpus, w->options,
-                (unsigned long long)outcomes[0].checked, (unsigned long long)outcomes[0].puts, seconds);
+        fprintf(stderr, "%s, 2 x %u, %s: %s, %llu elements, %llu puts, %.1f s\n", k->kernel->name, w->gpus, w->options,
+                outcomes[0].model, (unsigned long long)outcomes[0].checked, (unsigned long long)outcomes[0].puts,
+                seconds);
+}
+
+START_TEST(two_processes_are_exact)
+{
+    int i = _i;
+    const struct kernel_row *k = &kernel_rows[harness_digit(&i, COUNT(kernel_rows))];
+    const struct way_row *w = &way_rows[harness_digit(&i, COUNT(way_rows))];
+    struct pair_outcome outcomes[2];
+
+    if (!can_run(w->options))
+        return;
+#ifdef FAKE_CUDA
+    fake_cuda.devices = 1 + _i % 2;
+#endif
+    run_two(k, w, _i % 2 ? TIMING_PIPELINED : TIMING_ISOLATED, outcomes);
+    ck_assert_msg(strstr(outcomes[0].model, "ofi staged"), "%s", outcomes[0].model);
 }
 END_TEST
+
+#ifdef FAKE_CUDA
+static struct way_row given = {.gpus = 2};
+
+START_TEST(two_processes_by_the_given_way)
+{
+    struct pair_outcome outcomes[2];
+
+    fake_cuda.ordered = _i;
+    run_two(&kernel_rows[0], &given, TIMING_ISOLATED, outcomes);
+    ck_assert_msg(strstr(outcomes[0].model, _i ? "direct" : "staged"), "%s", outcomes[0].model);
+}
+END_TEST
+#endif
 
 static const struct refusal {
     const char *options, *says;
@@ -225,11 +256,20 @@ START_TEST(a_dead_node_ends_the_run_on_both)
 }
 END_TEST
 
-int main(void)
+static void add_tests(TCase *c)
+{
+    int ways = getenv("MKERNEL_TEST_FEW") ? 2 : COUNT(way_rows);
+
+    tcase_add_loop_test(c, two_processes_are_exact, 0, COUNT(kernel_rows) * ways);
+    tcase_add_loop_test(c, what_cannot_be_is_refused, 0, COUNT(refusals));
+    tcase_add_loop_test(c, one_process_over_a_network_is_exact, 0, COUNT(kernel_rows));
+    tcase_add_test(c, a_dead_node_ends_the_run_on_both);
+}
+
+int main(int argc, char **argv)
 {
     Suite *s = suite_create("nodes of GPUs");
     TCase *c = tcase_create("all");
-    int ways = getenv("MKERNEL_TEST_FEW") ? 2 : COUNT(way_rows);
     char why[256];
 
 #ifdef FAKE_CUDA
@@ -240,10 +280,14 @@ int main(void)
         return 77;
     }
     tcase_set_timeout(c, 120);
-    tcase_add_loop_test(c, two_processes_are_exact, 0, COUNT(kernel_rows) * ways);
-    tcase_add_loop_test(c, what_cannot_be_is_refused, 0, COUNT(refusals));
-    tcase_add_loop_test(c, one_process_over_a_network_is_exact, 0, COUNT(kernel_rows));
-    tcase_add_test(c, a_dead_node_ends_the_run_on_both);
+#ifdef FAKE_CUDA
+    given.options = argc > 1 ? argv[1] : NULL;
+    if (given.options)
+        tcase_add_loop_test(c, two_processes_by_the_given_way, 0, 2);
+    else
+#endif
+        add_tests(c);
+    (void)argc, (void)argv;
     suite_add_tcase(s, c);
     return suite_run(s);
 }

@@ -89,6 +89,7 @@ static void run_unit_here(struct run_unit *unit, struct pair_outcome *out)
         out->checked = unit->result->elements_checked;
         out->puts = unit->result->puts;
         memcpy(out->report, unit->result->report, sizeof unit->result->report);
+        memcpy(out->model, unit->result->model, sizeof unit->result->model);
         free(unit->result);
     }
     nodes_close(&nodes);
@@ -96,7 +97,7 @@ static void run_unit_here(struct run_unit *unit, struct pair_outcome *out)
 
 static void run_node(struct pair_outcome *out)
 {
-    char params[4096], backend_options[4096], node[16];
+    char params[4096] = "", backend_options[4096] = "", node[16];
     struct point point = {
         .kernel = trial->kernel,
         .problem = trial->problem,

@@ -23,6 +23,7 @@ struct pair_trial {
 struct pair_outcome {
     enum status status;
     char report[sizeof((struct run_result *)0)->report];
+    char model[sizeof((struct run_result *)0)->model];
     uint64_t checked, puts;
 };
 
