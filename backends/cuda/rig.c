@@ -13,11 +13,11 @@
 uint64_t rig_memory_bytes(const struct job *job)
 {
     uint64_t sum = program_window_bytes(job->program), tasks, check = check_memory_bytes(job);
+    uint64_t net = job->program->world.nodes > 1 ? rig_net_bytes(job) : 0;
 
-    if (job->program->world.nodes > 1)
-        sum += rig_net_bytes(job);
     if (__builtin_mul_overflow(program_task_count(job->program), TASK_BYTES, &tasks) ||
-        __builtin_add_overflow(sum, tasks, &sum) || __builtin_add_overflow(sum, check, &sum))
+        __builtin_add_overflow(sum, tasks, &sum) || __builtin_add_overflow(sum, check, &sum) ||
+        __builtin_add_overflow(sum, net, &sum))
         return UINT64_MAX;
     return sum;
 }

@@ -20,8 +20,15 @@ uint64_t rig_net_bytes(const struct job *job)
 {
     uint32_t first;
 
-    return way_memory_bytes(job, PUTS_UNDER_WAY) +
-           way_ranks_here(job, &first) * program_window_bytes(job->program); /* of stages, at most */
+    const struct cuda_options *o = job->options;
+    uint64_t sum = way_memory_bytes(job, PUTS_UNDER_WAY), stages;
+
+    if (o->way.transport == 0)
+        return sum;
+    if (__builtin_mul_overflow(way_ranks_here(job, &first), program_window_bytes(job->program), &stages) ||
+        __builtin_add_overflow(sum, stages, &sum))
+        return UINT64_MAX;
+    return sum;
 }
 
 /* ---- what breaks ---- */
@@ -215,12 +222,17 @@ static enum status start(struct rig *r, uint32_t place)
 {
     struct rig_rank *rank = &r->ranks[place];
     struct proxy_lane_config lane = {r->way.endpoints[place], &put_fifo_source, &rank->fifo};
+    struct put_fifo_config fifo = {
+        .program = r->program,
+        .rank = rank->index,
+        .puts = r->lowered.puts[rank->index].items,
+        .put_count = (uint32_t)r->lowered.puts[rank->index].count,
+        .put_flags = rank->put_flags,
+        .stage = r->reach == REACH_STAGED ? &rank->stage : NULL,
+    };
 
-    rank->fifo.program = r->program;
-    rank->fifo.rank = rank->index;
-    rank->fifo.puts = r->lowered.puts[rank->index].items;
-    rank->fifo.put_flags = rank->put_flags;
-    rank->fifo.stage = r->reach == REACH_STAGED ? &rank->stage : NULL;
+    if (!put_fifo_configure(&rank->fifo, &fifo))
+        return rig_fail(r, ST_MEMORY, "cuda: no memory for the puts of rank %" PRIu32, rank->index);
     rank->proxy = proxy_start(&(struct proxy_config){
         .lanes = &lane,
         .lane_count = 1,

@@ -12,6 +12,7 @@
 #include "backends/cuda/gpu.h"
 #include "core/bf16.h"
 #include "core/check.h"
+#include "fake_copies.h"
 #include "fake_kernel.h"
 
 struct fake_cuda fake_cuda = {
@@ -172,6 +173,8 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
+    if (kind_of(stream) == STREAM_COPIES)
+        fake_copies_drain();
     return kind_of(stream) == STREAM_PROGRAM ? wait_for(device_of(stream)) : cudaSuccess;
 }
 
@@ -269,6 +272,10 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 {
     const uint32_t *words = from;
 
+    if (fake_cuda.computes && kind_of(stream) == STREAM_COPIES) {
+        fake_copies_copy(to, from, bytes);
+        return cudaSuccess;
+    }
     if (kind_of(stream) != STREAM_SIDE)
         return cudaMemcpy(to, from, bytes, kind);
     for (size_t i = 0; i < bytes / sizeof *words; i++)
@@ -304,7 +311,7 @@ static CUresult encode(void)
 static CUresult stream_write(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags)
 {
     (void)stream, (void)flags;
-    __atomic_store_n((uint64_t *)(uintptr_t)address, value, __ATOMIC_RELEASE);
+    fake_copies_write((uint64_t *)(uintptr_t)address, value);
     return CUDA_SUCCESS;
 }
 

@@ -1,7 +1,8 @@
 /* As much of the CUDA runtime as the host's half of the backend calls, without a GPU: memory is
  * malloc's, copies are done at once, kernels are what a test says.  A kernel runs until the abort
  * word of its program is set, or is over at once; what would wait for one that never ends is noted
- * instead.  Or, with `computes`, it does what its program says (fake_kernel.h), in a thread. */
+ * instead.  Or, with `computes`, it does what its program says (fake_kernel.h), in a thread, and what the proxies'
+ * streams copy comes later than the call (fake_copies.h). */
 #ifndef TESTS_DEVICE_FAKE_CUDA_H
 #define TESTS_DEVICE_FAKE_CUDA_H
 

@@ -250,9 +250,63 @@ START_TEST(a_dead_node_ends_the_run_on_both)
         ck_assert_msg(code == 4 || code == 5, "node %d: exit code %d: %s", node, code, outcomes[node].report);
         ck_assert_msg(strstr(outcomes[node].report, "node 1"), "node %d: %s", node, outcomes[node].report);
     }
+    ck_assert_msg(strstr(outcomes[0].report, "is on its way to another node"), "%s", outcomes[0].report);
     if (getenv("MKERNEL_TEST_VERBOSE"))
         fprintf(stderr, "a dead node: %.1f s\n%s\n", seconds, outcomes[0].report);
     ck_assert_msg(seconds < 15, "took %.1f s", seconds);
+}
+END_TEST
+
+/* ---- a program that never ends on node 0 ---- */
+
+static const struct program_ops *sound_ops;
+static struct program_ops lossy_ops;
+
+/* Puts of rank 0 never tell that they are complete. */
+static void lossy_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *out)
+{
+    sound_ops->task(p, rank, queue, index, out);
+    if (rank != 0 || out->op != OP_PUT)
+        return;
+    for (uint32_t i = 0; i < out->signal_count; i++)
+        if (out->signals[i].rank != rank)
+            out->signals[0] = out->signals[i];
+    out->signal_count = 1;
+}
+
+static enum status lossy_emit(const struct problem *problem, struct world world, const struct machine *machine,
+                              enum form form, const void *params, struct program *out, struct complaint *complaint)
+{
+    TRY(ag_gemm_kernel.emit(problem, world, machine, form, params, out, complaint));
+    sound_ops = out->ops;
+    lossy_ops = *sound_ops;
+    lossy_ops.task = lossy_task;
+    out->ops = &lossy_ops;
+    return ST_OK;
+}
+
+/* The one says what it waits for, the other whom. */
+START_TEST(a_hang_on_one_node_is_told_on_both)
+{
+    struct kernel lossy = ag_gemm_kernel;
+    struct pair_outcome outcomes[2];
+
+    if (!can_run("transport=ofi"))
+        return;
+    lossy.emit = lossy_emit;
+    pair_run(&(struct pair_trial){.backend = &cuda_backend,
+                                  .kernel = &lossy,
+                                  .problem = kernel_rows[0].problem,
+                                  .gpus = 1,
+                                  .timing = {.mode = TIMING_ISOLATED, .iterations = 3},
+                                  .params = kernel_rows[0].params,
+                                  .options = "transport=ofi timeout=2s"},
+             outcomes);
+    for (int node = 0; node < 2; node++) {
+        ck_assert_msg(status_exit_code(outcomes[node].status) == 4, "node %d: %s", node, outcomes[node].report);
+        ck_assert_msg(strstr(outcomes[node].report, "entry wait: sent[0]"), "node %d: %s", node, outcomes[node].report);
+        ck_assert_msg(strstr(outcomes[node].report, "has failed"), "node %d: %s", node, outcomes[node].report);
+    }
 }
 END_TEST
 
@@ -264,6 +318,7 @@ static void add_tests(TCase *c)
     tcase_add_loop_test(c, what_cannot_be_is_refused, 0, COUNT(refusals));
     tcase_add_loop_test(c, one_process_over_a_network_is_exact, 0, COUNT(kernel_rows));
     tcase_add_test(c, a_dead_node_ends_the_run_on_both);
+    tcase_add_test(c, a_hang_on_one_node_is_told_on_both);
 }
 
 int main(int argc, char **argv)
