@@ -16,10 +16,7 @@ static const struct option cpu_options[] = {
      "puts that may wait for a rank's proxy"},
     {"timeout", OPTION_TIME, offsetof(struct cpu_options, timeout_ps), "10s", 1e9, 3.6e15, NULL,
      "give up when no flag has moved for so long; ten times as long under a sanitizer"},
-    {"transport", OPTION_CHOICE, offsetof(struct cpu_options, transport), "loopback", 0, 0,
-     CPU_TRANSPORTS, "what carries puts between nodes; loopback stays inside one process"},
-    {"transport_options", OPTION_TEXT, offsetof(struct cpu_options, transport_options), "", 0, 0, NULL,
-     "the transport's own, as \"mkernel list transports\" shows them: \"reorder=true seed=7\""},
+    WAY_OPTION_ROWS(struct cpu_options, way),
     {0},
 };
 
@@ -67,7 +64,6 @@ static void run_threads(struct fleet *f)
     if (started < f->worker_count) {
         fleet_stop(f, STOP_START);
     } else if (fleet_net_meet(f) >= 0) {
-        f->meet_by_ns = 0;
         open_gates(f);
         fleet_watch(f);
     }

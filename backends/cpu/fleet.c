@@ -23,14 +23,6 @@ static uint64_t workers_per_rank(const struct job *job)
     return count;
 }
 
-uint32_t fleet_ranks_here(const struct job *job, uint32_t *first_out)
-{
-    struct world w = job->program->world;
-
-    *first_out = job->nodes ? job->nodes->node * w.gpus_per_node : 0;
-    return job->nodes ? w.gpus_per_node : world_ranks(w);
-}
-
 /* Programs can be too long to look at every task: tiles are all alike but at edges, where they are smaller,
  * so evenly spaced ones of the first and of the last rank show the largest. */
 #define SAMPLED_TASKS 256
@@ -71,7 +63,7 @@ uint64_t fleet_memory_bytes(const struct job *job)
     const struct program *p = job->program;
     const struct cpu_options *options = job->options;
     uint32_t first;
-    uint64_t ranks = fleet_ranks_here(job, &first), workers = workers_per_rank(job), sum = 0;
+    uint64_t ranks = way_ranks_here(job, &first), workers = workers_per_rank(job), sum = 0;
 
     add_bytes(&sum, ranks, program_window_bytes(p) + WINDOW_ALIGN_BYTES);
     add_bytes(&sum, ranks, (uint64_t)p->flag_count * sizeof(struct counter));
@@ -148,8 +140,7 @@ static bool create(const struct job *job, struct fleet *f)
 {
     uint64_t workers;
 
-    pthread_mutex_init(&f->nodes_lock, NULL);
-    f->rank_count = fleet_ranks_here(job, &f->first_rank);
+    f->rank_count = way_ranks_here(job, &f->first_rank);
     workers = workers_per_rank(job) * f->rank_count;
     f->job = job;
     f->program = job->program;
@@ -188,9 +179,8 @@ struct fleet *fleet_create(const struct job *job)
 void fleet_destroy(struct fleet *f)
 {
     fleet_net_close(f);
-    if (f->stuck)
+    if (f->way.stuck)
         return;
-    pthread_mutex_destroy(&f->nodes_lock);
     for (uint32_t i = 0; f->ranks && i < f->rank_count; i++) {
         free(f->ranks[i].window);
         free(f->ranks[i].flags);

@@ -23,8 +23,8 @@
 
 #include "backends/cpu/bell.h"
 #include "backends/cpu/fleet_log.h"
-#include "backends/net/bootstrap.h"
 #include "backends/net/proxy.h"
+#include "backends/net/way.h"
 #include "backends/ops/hang_report.h"
 #include "backends/ops/tile_ops.h"
 #include "core/backend.h"
@@ -35,11 +35,8 @@ struct cpu_options {
     uint64_t threads_per_crew; /* at most; a crew of fewer workers gets as many */
     uint64_t fifo;             /* commands */
     uint64_t timeout_ps;
-    uint32_t transport;        /* position in CPU_TRANSPORTS */
-    char     transport_options[OPTION_TEXT_BYTES]; /* "reorder=true seed=7" */
+    struct way_options way;
 };
-
-#define CPU_TRANSPORTS "loopback|ofi|verbs"
 
 /* Under a sanitizer everything takes several times longer. */
 #if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
@@ -163,15 +160,10 @@ struct fleet {
     enum status      failed;
     struct bell      end_bell;
 
-    struct bootstrap  nodes; /* no ops: all nodes are here */
-    pthread_mutex_t   nodes_lock;
-    uint64_t          meet_by_ns; /* set-up: others that have not come by then have failed; 0: no limit */
-    struct endpoint **endpoints;
-    void             *transport_options;
-    struct proxy     *proxy;
-    struct bell       proxy_bell; /* rings for every command */
+    struct way            way; /* between nodes; where there is a second one */
+    struct proxy         *proxy;
+    struct bell           proxy_bell; /* rings for every command */
     struct proxy_counters puts;
-    bool                  stuck; /* a call of the transport did not return, and its thread may still use all this */
 };
 
 /* ---- fleet.c ---- */
@@ -181,7 +173,7 @@ uint64_t fleet_memory_bytes(const struct job *job);
 
 /* Allocates and writes the first inputs.  NULL: out of memory. */
 struct fleet *fleet_create(const struct job *job);
-/* Leaves all memory alone when it had to leave a thread behind: see `stuck`. */
+/* Leaves all memory alone when it had to leave a thread behind: see way_run_bounded(). */
 void fleet_destroy(struct fleet *f);
 
 static inline struct rank *fleet_rank(const struct fleet *f, uint32_t rank)
@@ -193,9 +185,6 @@ static inline bool fleet_is_here(const struct fleet *f, uint32_t rank)
 {
     return rank - f->first_rank < f->rank_count;
 }
-
-/* The ranks that will live in this process, and the first of them. */
-uint32_t fleet_ranks_here(const struct job *job, uint32_t *first_out);
 
 /* ---- fleet_flags.c ---- */
 
@@ -226,7 +215,6 @@ uint32_t fifo_collect(const struct rank *r, struct hang_open *out); /* puts unde
 extern const struct proxy_source fifo_source; /* of struct rank */
 
 void fleet_watch(struct fleet *f);
-void fleet_describe_node(const struct fleet *f, uint32_t node, char *out, size_t out_bytes); /* "node 1 on host" */
 void fleet_report_hang(const struct fleet *f, char *out, size_t out_bytes);
 
 /* ---- fleet_net.c ---- */

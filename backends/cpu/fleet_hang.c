@@ -5,8 +5,6 @@
 #include "backends/cpu/fleet.h"
 #include "backends/ops/hang_report.h"
 
-#define ELSEWHERE_BYTES 160
-
 static struct stuck describe(const struct worker *w)
 {
     return (struct stuck){
@@ -52,30 +50,14 @@ static uint64_t open_at_most(const struct fleet *f)
     return f->worker_count + (uint64_t)f->rank_count * f->ranks[0].fifo.capacity + 1;
 }
 
-void fleet_describe_node(const struct fleet *f, uint32_t node, char *out, size_t out_bytes)
+static void collect_ranks(const struct fleet *f, struct hang_rank *out)
 {
-    const struct node_link *n = f->job->nodes;
+    for (uint32_t i = 0; i < f->rank_count; i++) {
+        const struct rank *r = &f->ranks[i];
 
-    snprintf(out, out_bytes, "node %u%s%s", node, n ? " on " : "", n ? n->hosts[node] : "");
-}
-
-/* `elsewhere` is what is said of ranks in other processes, by node. */
-static void collect_ranks(const struct fleet *f, struct hang_rank *out, char (*elsewhere)[ELSEWHERE_BYTES])
-{
-    struct world w = f->program->world;
-
-    for (uint32_t i = 0; i < world_ranks(w); i++) {
-        char *text = elsewhere[world_node(w, i)], node[ELSEWHERE_BYTES / 2];
-
-        if (fleet_is_here(f, i)) {
-            out[i].epoch = fleet_rank(f, i)->epoch;
-            for (uint32_t q = 0; q < f->program->queue_count; q++)
-                out[i].popped[q] = fleet_rank(f, i)->popped[q].value;
-            continue;
-        }
-        fleet_describe_node(f, world_node(w, i), node, sizeof node);
-        snprintf(text, ELSEWHERE_BYTES, "is in another process, %s", node);
-        out[i].fate = text;
+        out[r->index].epoch = r->epoch;
+        for (uint32_t q = 0; q < f->program->queue_count; q++)
+            out[r->index].popped[q] = r->popped[q].value;
     }
 }
 
@@ -98,9 +80,9 @@ void fleet_report_hang(const struct fleet *f, char *out, size_t out_bytes)
     struct stuck *stuck = calloc(f->worker_count + 1, sizeof *stuck);
     struct hang_open *open = calloc(open_at_most(f), sizeof *open);
     struct hang_rank *ranks = calloc(world_ranks(f->program->world), sizeof *ranks);
-    char (*elsewhere)[ELSEWHERE_BYTES] = calloc(f->program->world.nodes, sizeof *elsewhere);
+    char (*fates)[HANG_FATE_BYTES] = calloc(f->program->world.nodes, sizeof *fates);
 
-    if (stuck && open && ranks && elsewhere) {
+    if (stuck && open && ranks && fates) {
         struct hang hang = {.program = f->program,
                             .ranks = ranks,
                             .stuck = stuck,
@@ -108,11 +90,12 @@ void fleet_report_hang(const struct fleet *f, char *out, size_t out_bytes)
                             .stopped = f->stop == STOP_INTERRUPTED || f->stop == STOP_NET};
 
         collect_workers(f, &hang, stuck, open);
-        collect_ranks(f, ranks, elsewhere);
+        collect_ranks(f, ranks);
+        hang_mark_elsewhere(f->job->nodes, f->program->world, ranks, fates);
         hang_report_write(&hang, headline(f), out, out_bytes);
     }
     free(stuck);
     free(open);
     free(ranks);
-    free(elsewhere);
+    free(fates);
 }

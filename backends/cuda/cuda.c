@@ -19,6 +19,7 @@ static const struct option options[] = {
      "puts that may wait for a rank's proxy"},
     {"timeout", OPTION_TIME, offsetof(struct cuda_options, timeout_ps), "10s", 1e9, 3.6e15, NULL,
      "give up when no flag has moved for so long"},
+    WAY_OPTION_ROWS(struct cuda_options, way),
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL},
 };
 
@@ -71,12 +72,13 @@ static enum status run(const struct job *job, struct run_result *result)
     result->status = rig_create(job, r);
     if (result->status == ST_OK)
         result->status = rig_run(r, result);
-    if (result->status == ST_HANG)
+    if (r->broken || result->status == ST_HANG)
         rig_report_hang(r, result->report, sizeof result->report);
     else if (result->status < 0)
         snprintf(result->report, sizeof result->report, "%s", r->why);
     rig_destroy(r);
-    free(r);
+    if (!r->way.stuck)
+        free(r);
     return result->status;
 }
 
@@ -92,6 +94,7 @@ const struct backend cuda_backend = {
     .options = options,
     .options_size = sizeof(struct cuda_options),
     .exclusive = true,
+    .per_node = true,
     .available = available,
     .memory_bytes = rig_memory_bytes,
     .run = run,

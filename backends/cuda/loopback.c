@@ -1,9 +1,9 @@
 #include "backends/cuda/loopback.h"
 
-#include <cuda.h>
-#include <cuda_runtime_api.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "backends/cuda/copier.h"
 
 #define BOUNCE_BYTES (4u << 20)
 
@@ -14,11 +14,8 @@ struct flight {
 };
 
 struct loopback {
-    int device; /* the endpoint's */
-    cudaStream_t stream;
-    uint8_t *bounce;     /* pinned */
-    uint64_t *completed; /* pinned: the last ticket whose bytes have arrived; they count from 1, in order */
-    uint64_t issued;
+    struct copier copier;
+    uint8_t *bounce;        /* pinned */
     struct flight *flights; /* a ring of `depth` */
     uint64_t first, end;
     net_slot *bare; /* puts without bytes, whose flags are raised */
@@ -30,22 +27,6 @@ struct loopback_address {
     uint8_t *window;
     uint64_t *flags;
 };
-
-static CUresult (*stream_write)(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags);
-
-/* The driver is reached through the runtime: there is nothing more to link with. */
-static cudaError_t find_stream_write(void)
-{
-    enum cudaDriverEntryPointQueryResult found;
-    void *entry = NULL;
-    cudaError_t error = cudaGetDriverEntryPointByVersion("cuStreamWriteValue64", &entry, 12000,
-                                                         cudaEnableDefault, &found);
-
-    if (error == cudaSuccess && !entry)
-        error = cudaErrorNotSupported;
-    memcpy(&stream_write, &entry, sizeof entry);
-    return error;
-}
 
 static enum status tell(struct endpoint *e, cudaError_t error)
 {
@@ -64,22 +45,15 @@ static enum status loopback_available(char *why, size_t why_bytes)
 static enum status loopback_open(struct endpoint *e)
 {
     struct loopback *l = e->state;
-    cudaError_t error = find_stream_write();
+    cudaError_t error;
 
     l->flights = calloc(e->config.depth, sizeof *l->flights);
     l->bare = calloc(e->config.depth, sizeof *l->bare);
     if (!l->flights || !l->bare)
         return endpoint_fail(e, ST_MEMORY, NO_PEER, "no memory for %u puts", e->config.depth);
-    if (error == cudaSuccess)
-        error = cudaGetDevice(&l->device);
-    if (error == cudaSuccess)
-        error = cudaStreamCreateWithFlags(&l->stream, cudaStreamNonBlocking);
+    error = copier_open(&l->copier);
     if (error == cudaSuccess)
         error = cudaHostAlloc((void **)&l->bounce, BOUNCE_BYTES, cudaHostAllocPortable);
-    if (error == cudaSuccess)
-        error = cudaHostAlloc((void **)&l->completed, sizeof *l->completed, cudaHostAllocPortable);
-    if (error == cudaSuccess)
-        *l->completed = 0;
     return tell(e, error);
 }
 
@@ -87,12 +61,8 @@ static void loopback_close(struct endpoint *e)
 {
     struct loopback *l = e->state;
 
-    if (l->stream) {
-        cudaStreamSynchronize(l->stream); /* of puts that nobody waits for any more */
-        cudaStreamDestroy(l->stream);
-    }
+    copier_close(&l->copier); /* waits for puts that nobody waits for any more */
     cudaFreeHost(l->bounce);
-    cudaFreeHost(l->completed);
     free(l->flights);
     free(l->bare);
 }
@@ -124,27 +94,18 @@ static struct loopback_address address_of(const struct endpoint *e, uint32_t pee
 
 /* ---- puts ---- */
 
-/* The proxy's thread begins with the first device as its own; the driver writes by streams of the
- * thread's. */
-static cudaError_t copy(struct loopback *l, void *to, const void *from, uint64_t bytes)
+static cudaError_t copy(struct loopback *l, uint8_t *to, const uint8_t *from, uint64_t bytes, uint64_t *ticket_out)
 {
-    cudaError_t error = cudaSetDevice(l->device);
+    cudaError_t error = cudaSuccess;
 
     for (uint64_t at = 0; at < bytes && error == cudaSuccess; at += BOUNCE_BYTES) {
         uint64_t part = bytes - at < BOUNCE_BYTES ? bytes - at : BOUNCE_BYTES;
 
-        error = cudaMemcpyAsync(l->bounce, (const uint8_t *)from + at, part, cudaMemcpyDeviceToHost,
-                                l->stream);
+        error = copier_copy(&l->copier, l->bounce, from + at, part, cudaMemcpyDeviceToHost);
         if (error == cudaSuccess)
-            error = cudaMemcpyAsync((uint8_t *)to + at, l->bounce, part, cudaMemcpyHostToDevice,
-                                    l->stream);
+            error = copier_copy(&l->copier, to + at, l->bounce, part, cudaMemcpyHostToDevice);
     }
-    if (error != cudaSuccess)
-        return error;
-    return stream_write((CUstream)l->stream, (CUdeviceptr)(uintptr_t)l->completed, ++l->issued,
-                        CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS
-               ? cudaSuccess
-               : cudaErrorUnknown;
+    return error == cudaSuccess ? copier_issue(&l->copier, ticket_out) : error;
 }
 
 static void raise(const struct endpoint *e, const struct put *p)
@@ -155,6 +116,7 @@ static void raise(const struct endpoint *e, const struct put *p)
 static enum status start(struct endpoint *e, const struct put *p, net_slot slot)
 {
     struct loopback *l = e->state;
+    uint64_t ticket;
 
     if (p->bytes == 0) {
         raise(e, p);
@@ -162,9 +124,8 @@ static enum status start(struct endpoint *e, const struct put *p, net_slot slot)
         return ST_OK;
     }
     TRY(tell(e, copy(l, address_of(e, p->peer).window + p->to,
-                     (uint8_t *)e->config.window.base + p->from, p->bytes)));
-    l->flights[l->end++ % e->config.depth] =
-        (struct flight){.put = *p, .slot = slot, .ticket = l->issued};
+                     (uint8_t *)e->config.window.base + p->from, p->bytes, &ticket)));
+    l->flights[l->end++ % e->config.depth] = (struct flight){.put = *p, .slot = slot, .ticket = ticket};
     return ST_OK;
 }
 
@@ -179,7 +140,7 @@ static enum status loopback_put(struct endpoint *e, const struct put *puts, cons
 static enum status loopback_poll(struct endpoint *e, uint32_t max)
 {
     struct loopback *l = e->state;
-    uint64_t completed = __atomic_load_n(l->completed, __ATOMIC_ACQUIRE);
+    uint64_t completed = copier_completed(&l->copier);
     uint32_t done = 0;
 
     for (; done < max && l->bare_count > 0; done++)
@@ -198,7 +159,7 @@ static enum status loopback_poll(struct endpoint *e, uint32_t max)
 static const struct option no_options[] = {{0}};
 
 const struct transport cuda_loopback_transport = {
-    .name = "copy engines",
+    .name = "loopback",
     .title = "GPUs of one process",
     .options = no_options,
     .state_size = sizeof(struct loopback),

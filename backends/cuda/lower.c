@@ -181,9 +181,9 @@ typedef void mark_fn(const struct marks *m, uint32_t rank, const struct task *t)
 
 static void mark_put(const struct marks *m, uint32_t rank, const struct task *t)
 {
-    (void)rank;
     for (uint32_t i = 0; t->op == OP_PUT && i < t->signal_count; i++)
-        m->raised[(uint64_t)t->signals[i].rank * m->program->flag_count + t->signals[i].flag] = 1;
+        m->raised[(uint64_t)t->signals[i].rank * m->program->flag_count + t->signals[i].flag] =
+            t->signals[i].rank == rank ? LOWERED_BY_COMPLETION : LOWERED_BY_ARRIVAL;
 }
 
 static void mark_far(const struct marks *m, uint32_t rank, const struct task *t)
@@ -217,10 +217,15 @@ static uint8_t *find_flags(const struct lowered *out, mark_fn *mark)
 
 static bool devices_differ(const struct lowered *out)
 {
+    const struct placement *first = NULL;
     bool differ = false;
 
-    for (uint32_t i = 1; i < world_ranks(out->program->world); i++)
-        differ = differ || out->ranks[i].device != out->ranks[0].device;
+    for (uint32_t i = 0; i < world_ranks(out->program->world); i++) {
+        const struct placement *here = out->ranks[i].window ? &out->ranks[i] : NULL;
+
+        first = first ? first : here;
+        differ = differ || (here && here->device != first->device);
+    }
     return differ;
 }
 
@@ -284,7 +289,7 @@ enum status lower_program(const struct program *p, const struct placement *ranks
     for (uint32_t i = 0; i < count * p->buffer_count; i++)
         out->first_view[i] = NO_VIEW;
     for (uint32_t rank = 0; rank < count; rank++)
-        for (uint32_t q = 0; q < p->queue_count; q++)
+        for (uint32_t q = 0; ranks[rank].window && q < p->queue_count; q++)
             TRY(lower_queue(out, rank, q));
     return check_mixture(out);
 }

@@ -16,7 +16,8 @@ struct gpu_table {
     size_t count, capacity, item_bytes;
 };
 
-/* Where ranks have their memory; filled by the caller before lowering. */
+/* Where ranks have their memory; filled by the caller before lowering.  Window 0: in another process, on another node;
+ * such a rank's tasks are left out. */
 struct placement {
     uint64_t window; /* addresses */
     uint64_t flags;
@@ -33,6 +34,12 @@ struct lowered_route {
     const struct route *route;
 };
 
+/* What of a put raises a flag. */
+enum lowered_by {
+    LOWERED_BY_ARRIVAL = 1, /* it has come from another rank */
+    LOWERED_BY_COMPLETION,  /* one of the rank's own is complete */
+};
+
 struct lowered {
     const struct program *program;
     const struct placement *ranks;
@@ -44,7 +51,7 @@ struct lowered {
     uint32_t *first_view;   /* by rank and buffer: head of a chain through view_next */
     struct gpu_table view_next;
     uint64_t *queue_first;  /* by rank and queue: index of the first task */
-    uint8_t *put_raised;    /* by rank and flag: raised by puts; NULL: there is one node */
+    uint8_t *put_raised;    /* by rank and flag: enum lowered_by, 0: not by puts; NULL: there is one node */
     uint8_t *far_raised;    /* the same: by tasks of another device; NULL: there is one device */
     struct gpu_table *puts; /* by rank: struct task */
     uint64_t kinds[GPU_KIND_COUNT]; /* tasks by enum gpu_kind */

@@ -13,9 +13,11 @@
 uint64_t rig_memory_bytes(const struct job *job)
 {
     uint64_t sum = program_window_bytes(job->program), tasks, check = check_memory_bytes(job);
+    uint64_t net = job->program->world.nodes > 1 ? rig_net_bytes(job) : 0;
 
     if (__builtin_mul_overflow(program_task_count(job->program), TASK_BYTES, &tasks) ||
-        __builtin_add_overflow(sum, tasks, &sum) || __builtin_add_overflow(sum, check, &sum))
+        __builtin_add_overflow(sum, tasks, &sum) || __builtin_add_overflow(sum, check, &sum) ||
+        __builtin_add_overflow(sum, net, &sum))
         return UINT64_MAX;
     return sum;
 }
@@ -128,17 +130,17 @@ static enum status create_flags(struct rig *r, struct rig_rank *rank)
     return ST_OK;
 }
 
-static enum status create_rank(struct rig *r, uint32_t index)
+static enum status create_rank(struct rig *r, uint32_t place)
 {
-    struct rig_rank *rank = &r->ranks[index];
+    struct rig_rank *rank = &r->ranks[place];
     uint64_t counters = (r->program->queue_count + 2) * sizeof *rank->counters;
 
-    rank->index = index;
+    rank->index = r->first_rank + place;
     for (uint32_t i = 0; i < r->device_count; i++)
-        if (index - r->devices[i].first_rank < r->devices[i].rank_count)
+        if (place - r->devices[i].first_rank < r->devices[i].rank_count)
             rank->device = &r->devices[i];
     TRY_CUDA(r, cudaSetDevice(rank->device->index));
-    TRY_CUDA(r, cudaMalloc((void **)&rank->window, program_window_bytes(r->program) + 256));
+    TRY(rig_create_window(r, rank));
     TRY_CUDA(r, cudaMalloc((void **)&rank->counters, counters));
     TRY_CUDA(r, cudaMemset(rank->counters, 0, counters));
     TRY(create_flags(r, rank));
@@ -148,7 +150,17 @@ static enum status create_rank(struct rig *r, uint32_t index)
     return ST_OK;
 }
 
-/* Where a flag is polled: by its owner's device, or where proxies write. */
+/* Where a flag is polled: where its owner's device counts, or proxies, or network cards. */
+static uint64_t flag_address(const struct rig *r, const struct rig_rank *rank, uint64_t flag)
+{
+    const uint8_t *raised = r->lowered.put_raised;
+    uint8_t by = raised ? raised[rank->index * r->program->flag_count + flag] : 0;
+
+    if (by == LOWERED_BY_ARRIVAL && r->reach == REACH_DIRECT)
+        return (uintptr_t)&rank->arrived[flag];
+    return by ? (uintptr_t)&rank->put_flags[flag] : (uintptr_t)&rank->flags[flag].counter;
+}
+
 static enum status upload_flags(struct rig *r, struct rig_rank *rank)
 {
     uint64_t count = r->program->flag_count;
@@ -158,12 +170,9 @@ static enum status upload_flags(struct rig *r, struct rig_rank *rank)
     if (!flags)
         return rig_fail(r, ST_MEMORY, "cuda: no memory for %" PRIu64 " flags", count);
     for (uint64_t i = 0; i < count; i++) {
-        bool put = r->lowered.put_raised && r->lowered.put_raised[rank->index * count + i];
-
         flags[i].total = program_flag_total(r->program, rank->index, (uint32_t)i);
-        flags[i].address =
-            put ? (uintptr_t)&rank->put_flags[i] : (uintptr_t)&rank->flags[i].counter;
-        flags[i].system = put || r->device_count > 1;
+        flags[i].address = flag_address(r, rank, i);
+        flags[i].system = flags[i].address != (uintptr_t)&rank->flags[i].counter || r->device_count > 1;
     }
     error = cudaMemcpy(rank->flags, flags, count * sizeof *flags, cudaMemcpyHostToDevice);
     free(flags);
@@ -261,14 +270,16 @@ static enum status upload_program(struct rig *r)
 
 static enum status lower_for_ranks(struct rig *r)
 {
-    struct placement *ranks = calloc(r->rank_count, sizeof *ranks);
+    uint32_t count = world_ranks(r->program->world);
+    struct placement *ranks = calloc(count, sizeof *ranks);
     enum status st;
 
     if (!ranks)
-        return rig_fail(r, ST_MEMORY, "cuda: no memory for %" PRIu32 " ranks", r->rank_count);
+        return rig_fail(r, ST_MEMORY, "cuda: no memory for %" PRIu32 " ranks", count);
     for (uint32_t i = 0; i < r->rank_count; i++)
-        ranks[i] = (struct placement){(uintptr_t)r->ranks[i].window, (uintptr_t)r->ranks[i].flags,
-                                      (uint32_t)r->ranks[i].device->index};
+        ranks[r->first_rank + i] =
+            (struct placement){(uintptr_t)r->ranks[i].window, (uintptr_t)r->ranks[i].flags,
+                               (uint32_t)r->ranks[i].device->index};
     st = lower_program(r->program, ranks, &r->lowered);
     r->lowered.ranks = NULL;
     free(ranks);
@@ -283,7 +294,7 @@ enum status rig_create(const struct job *job, struct rig *r)
     r->job = job;
     r->program = job->program;
     r->options = job->options;
-    r->rank_count = world_ranks(job->program->world);
+    r->rank_count = way_ranks_here(job, &r->first_rank);
     TRY(rig_open_devices(r));
     TRY(scale_crews(r));
     r->ranks = calloc(r->rank_count, sizeof *r->ranks);
@@ -296,6 +307,7 @@ enum status rig_create(const struct job *job, struct rig *r)
         TRY(create_rank(r, i));
     TRY(lower_for_ranks(r));
     TRY(rig_create_routes(r));
+    TRY(rig_open_net(r));
     for (uint32_t i = 0; i < r->rank_count; i++)
         TRY(upload_flags(r, &r->ranks[i]));
     TRY(upload_program(r));
@@ -306,12 +318,14 @@ enum status rig_create(const struct job *job, struct rig *r)
 
 void rig_destroy(struct rig *r)
 {
-    rig_stop_proxies(r, true, &(struct proxy_result){0});
-    rig_close_endpoints(r);
+    rig_stop_proxies(r, true);
+    rig_close_net(r);
+    if (r->way.stuck)
+        return;
     for (uint32_t i = 0; r->ranks && i < r->rank_count; i++) {
         struct rig_rank *rank = &r->ranks[i];
 
-        cudaFree(rank->window);
+        rig_destroy_window(rank);
         cudaFree(rank->flags);
         cudaFree(rank->counters);
         cudaFreeHost(rank->put_flags);

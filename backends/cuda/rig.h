@@ -1,12 +1,15 @@
 /* One run: devices, the ranks that live on them, and what they share.
  *
- * Ranks are spread over the devices in order; ranks of one device get disjoint CTAs.  A program is
- * lowered once (lower.c) and uploaded; each epoch is one launch of the interpreter on every device.
+ * All ranks live in this process, or those of one node, and the others in processes like it (core/run/nodes.h).  Arrays
+ * hold this process's ranks; rank numbers are those of the world.  Ranks are spread over the devices in order; ranks of
+ * one device get disjoint CTAs.  A program is lowered once (lower.c) and uploaded; each epoch is one launch of the
+ * interpreter on every device.
  *
  *   device_open .. close      rig_devices.c   what CUDA offers here
  *   rig_create, destroy       rig.c           windows, flags, proxies, the lowered program
  *   rig_begin, rig_end        rig_io.c        inputs, checks, poison
- *   rig_start_proxies         rig_net.c       puts between nodes
+ *   rig_open_net              rig_net.c       puts between nodes, and what other nodes' processes do
+ *   rig_create_window         rig_direct.c    windows that network cards reach
  *   rig_check_routes          rig_routes.c    what was dropped
  *   rig_tell_trace            rig_trace.c     what happened when
  *   rig_wait                  rig_watch.c     until all devices are done, or nothing moves any more
@@ -21,6 +24,8 @@
 #include "backends/cuda/gpu.h"
 #include "backends/cuda/lower.h"
 #include "backends/cuda/put_fifo.h"
+#include "backends/cuda/stage.h"
+#include "backends/net/way.h"
 #include "core/backend.h"
 #include "core/check.h"
 
@@ -29,6 +34,7 @@ struct cuda_options {
     uint64_t prefetch;
     uint64_t fifo; /* commands */
     uint64_t timeout_ps;
+    struct way_options way;
 };
 
 #define DEVICES_MAX 16
@@ -38,7 +44,7 @@ struct device {
     int index;
     char name[64];
     uint32_t sms;
-    uint32_t first_rank, rank_count;
+    uint32_t first_rank, rank_count; /* the former by place in the rig */
     uint32_t worker_count;
     cudaStream_t stream; /* the program */
     cudaStream_t side;   /* looks and orders while it runs */
@@ -55,22 +61,32 @@ struct device {
 struct rig_rank {
     uint32_t index;
     struct device *device;
-    uint8_t *window;        /* device */
+    uint8_t *window;        /* device, in `memory` */
+    uint64_t *arrived;      /* behind it, by flag: raised by network cards, where these reach it */
+    void *memory;
+    int dmabuf;             /* of window and `arrived`; -1: none */
     struct gpu_flag *flags; /* device */
     uint64_t *put_flags;    /* pinned, by flag; NULL: the program has no second node */
     uint64_t *counters;     /* device: a pop counter per queue, the FIFO's head, rows dropped */
     uint64_t dropped;       /* the last of these, as last seen */
     uint64_t pops_per_epoch[PROGRAM_QUEUES_MAX];
     struct put_fifo fifo; /* these three: where there is a second node */
-    struct endpoint *endpoint;
+    struct stage stage;   /* where the transport does not reach the window */
     struct proxy *proxy;
+};
+
+/* How a put comes from a window into one on another node. */
+enum reach {
+    REACH_COPIES, /* by copy engines: all nodes are in this process (loopback.h) */
+    REACH_STAGED, /* by way of pinned memory (stage.h) */
+    REACH_DIRECT, /* the transport reads and writes windows itself (rig_direct.c) */
 };
 
 struct rig {
     const struct job *job;
     const struct program *program;
     const struct cuda_options *options;
-    uint32_t device_count, rank_count;
+    uint32_t device_count, first_rank, rank_count;
     struct device devices[DEVICES_MAX];
     struct rig_rank *ranks;
     uint32_t crew_workers[PROGRAM_CREWS_MAX]; /* per rank, scaled to the device */
@@ -86,10 +102,21 @@ struct rig {
     bool traced;    /* so is that epoch, and those launched from now on */
     struct gpu_ping *ping; /* pinned; NULL: nothing is to be traced */
     uint64_t stopped_ns;   /* when the devices were told to, by the host's clock */
+    struct way way;        /* these five: where there is a second node */
+    enum reach reach;
+    bool broken;           /* a way to another node, or that node; `why` has the words */
+    bool abandon;          /* proxies end without delivering */
+    struct proxy_result puts;
     char why[2048]; /* of a status < 0 */
 };
 
-/* Every function below that returns a status has filled r->why when it is negative. */
+/* Of the world's number, which lives here. */
+static inline struct rig_rank *rig_rank(const struct rig *r, uint32_t rank)
+{
+    return &r->ranks[rank - r->first_rank];
+}
+
+/* Every function below that returns a status has filled r->why when it is negative, but for rig_wait()'s hangs. */
 
 enum status rig_fail(struct rig *r, enum status st, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -114,7 +141,9 @@ void rig_close_devices(struct rig *r);
 
 uint64_t rig_memory_bytes(const struct job *job); /* on the host */
 enum status rig_create(const struct job *job, struct rig *r);
-void rig_destroy(struct rig *r); /* safe on whatever create left behind */
+/* Safe on whatever create left behind.  It leaves all memory, also *r, alone when it had to leave a thread behind: see
+ * way_run_bounded(). */
+void rig_destroy(struct rig *r);
 
 /* ---- rig_routes.c ---- */
 
@@ -132,13 +161,28 @@ enum status rig_begin(struct rig *r, uint64_t epoch, bool noise);
 enum status rig_end(struct rig *r, uint64_t epoch);
 enum status rig_poison(struct rig *r);
 
-/* ---- rig_net.c ---- */
+/* ---- rig_net.c: nothing where there is one node ---- */
 
-enum status rig_start_proxies(struct rig *r); /* nothing where there is one node */
-enum status rig_check_proxies(struct rig *r);
-/* What was pushed is still delivered, unless `now`; adds to *sum.  Safe twice. */
-void rig_stop_proxies(struct rig *r, bool now, struct proxy_result *sum);
-void rig_close_endpoints(struct rig *r); /* and FIFOs */
+uint64_t rig_net_bytes(const struct job *job); /* on the host, at most */
+/* Joins the other nodes and connects to them: how puts go is known then. */
+enum status rig_open_net(struct rig *r);
+enum status rig_start_proxies(struct rig *r);
+/* Returns once every node's process has come here. */
+enum status rig_meet(struct rig *r);
+/* ST_OK, or what is wrong with a proxy or another node. */
+enum status rig_check_net(struct rig *r);
+/* What was pushed is still delivered, unless `now`; fills r->puts.  Safe twice. */
+enum status rig_stop_proxies(struct rig *r, bool now);
+void rig_close_net(struct rig *r);
+
+/* ---- rig_direct.c ---- */
+
+enum status rig_create_window(struct rig *r, struct rig_rank *rank); /* on the rank's device, the current one */
+void rig_destroy_window(struct rig_rank *rank);
+/* Whether the chosen transport and all devices here could do without staging; only opening an endpoint shows it. */
+bool rig_direct_possible(const struct rig *r);
+void rig_direct_memory(const struct rig *r, struct rig_rank *rank, struct net_memory *window,
+                       struct net_memory *flags);
 
 /* ---- rig_trace.c ---- */
 

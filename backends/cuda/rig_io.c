@@ -112,15 +112,15 @@ enum status rig_begin(struct rig *r, uint64_t epoch, bool noise)
 /* ---- end: every element, by way of a mirror of the window ---- */
 
 /* There and back: check_outputs() leaves poison behind. */
-static enum status check_all(struct rig *r, uint32_t rank, uint64_t epoch)
+static enum status check_all(struct rig *r, struct rig_rank *rank, uint64_t epoch)
 {
     struct io_slice io[PROGRAM_IO_MAX];
-    uint32_t count = program_io(r->program, rank, io);
+    uint32_t count = program_io(r->program, rank->index, io);
 
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t s = 0; s < count; s++) {
             uint64_t at = slice_offset(r, &io[s], epoch);
-            uint8_t *here = r->mirror + at, *there = r->ranks[rank].window + at;
+            uint8_t *here = r->mirror + at, *there = rank->window + at;
 
             if (io[s].role == IO_OUTPUT)
                 TRY_CUDA(r, cudaMemcpy(pass ? there : here, pass ? here : there,
@@ -128,7 +128,7 @@ static enum status check_all(struct rig *r, uint32_t rank, uint64_t epoch)
                                        pass ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost));
         }
         if (pass == 0)
-            check_outputs(r->job, rank, epoch, r->mirror, &r->check);
+            check_outputs(r->job, rank->index, epoch, r->mirror, &r->check);
     }
     return ST_OK;
 }
@@ -171,7 +171,7 @@ static bool is_right(float value, const struct expected *want)
 }
 
 /* Block (row, col) of the slice. */
-static enum status check_block(struct rig *r, uint32_t rank, const struct io_slice *io,
+static enum status check_block(struct rig *r, struct rig_rank *rank, const struct io_slice *io,
                                uint64_t epoch, uint64_t row, uint64_t col)
 {
     const struct buffer *b = &r->program->buffers[io->buffer];
@@ -182,7 +182,7 @@ static enum status check_block(struct rig *r, uint32_t rank, const struct io_sli
     float got[SAMPLE_ROWS * SAMPLE_COLS];
 
     TRY_CUDA(r, cudaMemcpy2D(got, cols * bytes,
-                             r->ranks[rank].window + slice_offset(r, io, epoch) +
+                             rank->window + slice_offset(r, io, epoch) +
                                  (row * b->cols + col) * bytes,
                              b->cols * bytes, cols * bytes, rows, cudaMemcpyDeviceToHost));
     expect_block(r, io, epoch, row, rows, col, cols, want);
@@ -193,7 +193,7 @@ static enum status check_block(struct rig *r, uint32_t rank, const struct io_sli
             continue;
         if (r->check.wrong++ == 0)
             snprintf(r->check.first, sizeof r->check.first,
-                     "rank %u, epoch %llu: %s[%llu, %llu] is %g and should be %g", rank,
+                     "rank %u, epoch %llu: %s[%llu, %llu] is %g and should be %g", rank->index,
                      (unsigned long long)epoch, b->name,
                      (unsigned long long)(io->row + row + i / cols),
                      (unsigned long long)(col + i % cols), (double)value, (double)want[i].value);
@@ -202,23 +202,23 @@ static enum status check_block(struct rig *r, uint32_t rank, const struct io_sli
     return ST_OK;
 }
 
-static enum status poison_outputs(struct rig *r, uint32_t rank, uint64_t epoch)
+static enum status poison_outputs(struct rig *r, struct rig_rank *rank, uint64_t epoch)
 {
     struct io_slice io[PROGRAM_IO_MAX];
-    uint32_t count = program_io(r->program, rank, io);
+    uint32_t count = program_io(r->program, rank->index, io);
 
     for (uint32_t s = 0; s < count; s++)
         if (io[s].role == IO_OUTPUT)
-            TRY_CUDA(r, cudaMemset(r->ranks[rank].window + slice_offset(r, &io[s], epoch),
+            TRY_CUDA(r, cudaMemset(rank->window + slice_offset(r, &io[s], epoch),
                                    POISON_BYTE, slice_bytes(r, &io[s])));
     return ST_OK;
 }
 
-static enum status check_sample(struct rig *r, uint32_t rank, uint64_t epoch)
+static enum status check_sample(struct rig *r, struct rig_rank *rank, uint64_t epoch)
 {
     struct io_slice io[PROGRAM_IO_MAX];
-    uint32_t count = program_io(r->program, rank, io);
-    uint64_t random = r->job->seed + rank;
+    uint32_t count = program_io(r->program, rank->index, io);
+    uint64_t random = r->job->seed + rank->index;
 
     for (uint32_t s = 0; s < count; s++)
         for (uint32_t i = 0;
@@ -235,7 +235,7 @@ enum status rig_end(struct rig *r, uint64_t epoch)
 {
     for (uint32_t i = 0; i < r->rank_count; i++) {
         TRY_CUDA(r, cudaSetDevice(r->ranks[i].device->index));
-        TRY(r->job->data ? check_all(r, i, epoch) : check_sample(r, i, epoch));
+        TRY(r->job->data ? check_all(r, &r->ranks[i], epoch) : check_sample(r, &r->ranks[i], epoch));
         TRY_CUDA(r, cudaDeviceSynchronize());
     }
     return ST_OK;

@@ -1,6 +1,9 @@
-/* The way between the nodes of a rig, which are all in this process: a proxy a rank, near its GPU. */
+/* The way between the nodes of a rig: a proxy a rank, near its GPU.  GPUs of one process reach each other through its copy
+ * engines (loopback.h).  Network transports are given the windows where they reach a GPU's memory on all nodes
+ * (rig_direct.c), else pinned memory (stage.h). */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "backends/cuda/loopback.h"
 #include "backends/cuda/rig.h"
@@ -8,46 +11,202 @@
 
 #define PUTS_UNDER_WAY 256 /* of a rank */
 
-static enum status open_endpoint(struct rig *r, struct rig_rank *rank)
+static bool several_nodes(const struct rig *r)
 {
-    struct endpoint_config c = {
-        .index = rank->index,
-        .peers = r->rank_count,
-        .window = {rank->window, program_window_bytes(r->program), true, -1, 0},
-        .flags = {.base = rank->put_flags,
-                  .bytes = r->program->flag_count * sizeof *rank->put_flags,
-                  .dmabuf = -1},
-        .depth = PUTS_UNDER_WAY,
-        .timeout_ps = r->options->timeout_ps,
-    };
-    char why[512];
+    return r->program->world.nodes > 1;
+}
+
+uint64_t rig_net_bytes(const struct job *job)
+{
+    uint32_t first;
+
+    const struct cuda_options *o = job->options;
+    uint64_t sum = way_memory_bytes(job, PUTS_UNDER_WAY), stages;
+
+    if (o->way.transport == 0)
+        return sum;
+    if (__builtin_mul_overflow(way_ranks_here(job, &first), program_window_bytes(job->program), &stages) ||
+        __builtin_add_overflow(sum, stages, &sum))
+        return UINT64_MAX;
+    return sum;
+}
+
+/* ---- what breaks ---- */
+
+static enum status check_proxy(const struct rig *r, uint32_t place)
+{
+    const struct rig_rank *rank = &r->ranks[place];
+    uint32_t lane;
+    enum status st = rank->proxy ? proxy_failed(rank->proxy, &lane) : ST_OK;
+
+    return st == ST_OK && stage_error(&rank->stage) != cudaSuccess ? ST_ENVIRONMENT : st;
+}
+
+static bool is_ending(void *rig)
+{
+    const struct rig *r = rig;
+    bool ending = r->abandon;
+
+    for (uint32_t i = 0; i < r->rank_count; i++)
+        ending = ending || check_proxy(r, i) < 0;
+    return ending;
+}
+
+static enum status check_proxies(struct rig *r)
+{
+    for (uint32_t i = 0; i < r->rank_count; i++) {
+        enum status st = check_proxy(r, i);
+        cudaError_t error = stage_error(&r->ranks[i].stage);
+
+        if (st < 0)
+            return rig_fail(r, st, "rank %" PRIu32 ": %s", r->ranks[i].index,
+                            error == cudaSuccess ? endpoint_error(r->way.endpoints[i])
+                                                 : cudaGetErrorString(error));
+    }
+    return ST_OK;
+}
+
+/* Passes on what the way has said. */
+static enum status tell(struct rig *r, enum status st, const char *why)
+{
+    if (st >= 0)
+        return st;
+    if (st == ST_INTERRUPTED && !is_ending(r))
+        return rig_fail(r, st, "cuda: interrupted before epoch %" PRIu64, r->epoch + 1);
+    r->broken = r->epoch > 0;
+    return st == ST_INTERRUPTED ? check_proxies(r) : rig_fail(r, st, "%s", why);
+}
+
+enum status rig_check_net(struct rig *r)
+{
+    char why[WAY_WHY_BYTES];
     enum status st;
 
-    snprintf(c.name, sizeof c.name, "rank %" PRIu32, rank->index);
+    if (!several_nodes(r))
+        return ST_OK;
+    st = check_proxies(r);
+    if (st == ST_OK)
+        return tell(r, way_check(&r->way, why), why);
+    r->broken = true;
+    return st;
+}
+
+enum status rig_meet(struct rig *r)
+{
+    char why[WAY_WHY_BYTES];
+
+    return several_nodes(r) ? tell(r, way_meet(&r->way, why), why) : ST_OK;
+}
+
+/* ---- stages ---- */
+
+/* Puts are numbered as lowering numbers them: by rank, in the order of its queues. */
+struct staging {
+    struct rig *rig;
+    struct stage_part part;
+    bool opened; /* the part is known */
+    uint32_t from, number;
+};
+
+static bool see_put(void *arg, uint32_t from, const struct task *t, const struct signal *s)
+{
+    struct staging *x = arg;
+    const struct rig *r = x->rig;
+    uint32_t number = from == x->from ? x->number : 0;
+
+    x->from = from;
+    x->number = number + 1;
+    if (!x->opened)
+        stage_part_add(&x->part, r->program, t);
+    else if (s->rank - r->first_rank < r->rank_count)
+        return stage_expect(&rig_rank(r, s->rank)->stage, from, number, t, s);
+    return true;
+}
+
+static bool see_puts(struct staging *x)
+{
+    const struct program *p = x->rig->program;
+
+    x->from = UINT32_MAX;
+    return way_each_put(p, 0, world_ranks(p->world), see_put, x);
+}
+
+static enum status open_stage(struct rig *r, struct rig_rank *rank, struct stage_part part)
+{
+    struct stage_config c = {
+        .program = r->program,
+        .part = part,
+        .rank = rank->index,
+        .put_count = (uint32_t)r->lowered.puts[rank->index].count,
+        .depth = PUTS_UNDER_WAY,
+        .window = rank->window,
+        .put_flags = rank->put_flags,
+    };
+
     TRY_CUDA(r, cudaSetDevice(rank->device->index));
-    st = endpoint_open(&cuda_loopback_transport, &c, &rank->endpoint, why, sizeof why);
-    return st < 0 ? rig_fail(r, st, "cuda: rank %" PRIu32 ": %s", rank->index, why) : ST_OK;
-}
-
-static enum status connect(struct rig *r, uint32_t index, uint32_t peer)
-{
-    struct endpoint *from = r->ranks[index].endpoint, *to = r->ranks[peer].endpoint;
-    struct endpoint_address a;
-    enum status st = endpoint_address(to, index, &a);
-
-    if (st < 0)
-        return rig_fail(r, st, "cuda: rank %" PRIu32 ": %s", peer, endpoint_error(to));
-    st = endpoint_connect(from, peer, &a);
-    return st < 0 ? rig_fail(r, st, "cuda: rank %" PRIu32 ": %s", index, endpoint_error(from)) : st;
-}
-
-static enum status connect_nodes(struct rig *r)
-{
-    for (uint32_t i = 0; i < r->rank_count; i++)
-        for (uint32_t peer = 0; peer < r->rank_count; peer++)
-            if (!world_same_node(r->program->world, i, peer))
-                TRY(connect(r, i, peer));
+    TRY_CUDA(r, stage_open(&rank->stage, &c));
     return ST_OK;
+}
+
+static enum status open_stages(struct rig *r)
+{
+    struct staging x = {.rig = r};
+
+    see_puts(&x);
+    for (uint32_t i = 0; i < r->rank_count; i++)
+        TRY(open_stage(r, &r->ranks[i], x.part));
+    x.opened = true;
+    return see_puts(&x) ? ST_OK : rig_fail(r, ST_MEMORY, "cuda: no memory for the puts that arrive");
+}
+
+/* ---- open and close ---- */
+
+static void memory_of(struct rig *r, struct rig_rank *rank, struct net_memory *window, struct net_memory *flags)
+{
+    *window = (struct net_memory){rank->window, program_window_bytes(r->program), true, -1, 0};
+    *flags = (struct net_memory){.base = rank->put_flags,
+                                 .bytes = r->program->flag_count * sizeof *rank->put_flags,
+                                 .dmabuf = -1};
+    if (r->reach == REACH_DIRECT)
+        rig_direct_memory(r, rank, window, flags);
+    if (r->reach == REACH_STAGED) {
+        *window = stage_window(&rank->stage);
+        *flags = stage_flags(&rank->stage);
+    }
+}
+
+static enum status open_endpoints_by(struct rig *r, enum reach reach)
+{
+    char why[WAY_WHY_BYTES];
+    struct net_memory window, flags;
+    enum status st = ST_OK;
+
+    r->reach = reach;
+    for (uint32_t i = 0; i < r->rank_count && st == ST_OK; i++) {
+        TRY_CUDA(r, cudaSetDevice(r->ranks[i].device->index));
+        memory_of(r, &r->ranks[i], &window, &flags);
+        st = way_endpoint(&r->way, i, &window, &flags, why);
+    }
+    return st < 0 ? rig_fail(r, st, "%s", why) : st;
+}
+
+/* All nodes go the same way, since who sends and who receives have to mean the same by a flag's value. */
+static enum status open_endpoints(struct rig *r)
+{
+    char why[WAY_WHY_BYTES];
+    bool direct;
+
+    if (r->way.transport->in_process)
+        return open_endpoints_by(r, REACH_COPIES);
+    if (r->way.transport->gpu) {
+        direct = rig_direct_possible(r) && open_endpoints_by(r, REACH_DIRECT) == ST_OK;
+        TRY(tell(r, way_agree(&r->way, &direct, why), why));
+        if (direct)
+            return ST_OK;
+        way_drop_endpoints(&r->way);
+    }
+    TRY(open_stages(r));
+    return open_endpoints_by(r, REACH_STAGED);
 }
 
 static int numa_node(const struct device *d)
@@ -59,69 +218,104 @@ static int numa_node(const struct device *d)
                : -1;
 }
 
-static enum status start(struct rig *r, struct rig_rank *rank)
+static enum status start(struct rig *r, uint32_t place)
 {
-    struct proxy_lane_config lane = {rank->endpoint, &put_fifo_source, &rank->fifo};
+    struct rig_rank *rank = &r->ranks[place];
+    struct proxy_lane_config lane = {r->way.endpoints[place], &put_fifo_source, &rank->fifo};
+    struct put_fifo_config fifo = {
+        .program = r->program,
+        .rank = rank->index,
+        .puts = r->lowered.puts[rank->index].items,
+        .put_count = (uint32_t)r->lowered.puts[rank->index].count,
+        .put_flags = rank->put_flags,
+        .stage = r->reach == REACH_STAGED ? &rank->stage : NULL,
+    };
 
-    rank->fifo.program = r->program;
-    rank->fifo.rank = rank->index;
-    rank->fifo.puts = r->lowered.puts[rank->index].items;
-    rank->fifo.put_flags = rank->put_flags;
+    if (!put_fifo_configure(&rank->fifo, &fifo))
+        return rig_fail(r, ST_MEMORY, "cuda: no memory for the puts of rank %" PRIu32, rank->index);
     rank->proxy = proxy_start(&(struct proxy_config){
         .lanes = &lane,
         .lane_count = 1,
         .depth = PUTS_UNDER_WAY,
         .numa_node = numa_node(rank->device),
-        .alone = true,
+        .alone = way_is_alone(&r->way),
     });
     if (!rank->proxy)
         return rig_fail(r, ST_ENVIRONMENT, "cuda: the system refused to start a proxy thread");
     return ST_OK;
 }
 
+static enum status open_way(struct rig *r)
+{
+    struct way_config c = {
+        .job = r->job,
+        .options = &r->options->way,
+        .backend = "cuda",
+        .loopback = &cuda_loopback_transport,
+        .loopback_text = "",
+        .depth = PUTS_UNDER_WAY,
+        .timeout_ps = r->options->timeout_ps,
+        .stopped = is_ending,
+        .owner = r,
+    };
+    char why[WAY_WHY_BYTES];
+
+    return tell(r, way_open(&r->way, &c, why), why);
+}
+
+enum status rig_open_net(struct rig *r)
+{
+    char why[WAY_WHY_BYTES];
+
+    if (!several_nodes(r))
+        return ST_OK;
+    TRY(open_way(r));
+    TRY(open_endpoints(r));
+    return tell(r, way_connect(&r->way, why), why);
+}
+
 enum status rig_start_proxies(struct rig *r)
 {
-    if (r->program->world.nodes == 1)
-        return ST_OK;
-    for (uint32_t i = 0; i < r->rank_count; i++)
-        TRY(open_endpoint(r, &r->ranks[i]));
-    TRY(connect_nodes(r));
-    for (uint32_t i = 0; i < r->rank_count; i++)
-        TRY(start(r, &r->ranks[i]));
+    for (uint32_t i = 0; several_nodes(r) && i < r->rank_count; i++)
+        TRY(start(r, i));
     return ST_OK;
 }
 
-enum status rig_check_proxies(struct rig *r)
+static void *stop_proxies(void *rig)
 {
-    uint32_t lane;
+    struct rig *r = rig;
 
     for (uint32_t i = 0; i < r->rank_count; i++) {
-        struct rig_rank *rank = &r->ranks[i];
-        enum status st = rank->proxy ? proxy_failed(rank->proxy, &lane) : ST_OK;
-
-        if (st < 0)
-            return rig_fail(r, st, "cuda: rank %" PRIu32 ": %s", i, endpoint_error(rank->endpoint));
-    }
-    return ST_OK;
-}
-
-void rig_stop_proxies(struct rig *r, bool now, struct proxy_result *sum)
-{
-    for (uint32_t i = 0; r->ranks && i < r->rank_count; i++) {
         struct proxy_counters c = {0};
 
-        proxy_stop(r->ranks[i].proxy, now, &c);
+        proxy_stop(r->ranks[i].proxy, r->abandon, &c);
         r->ranks[i].proxy = NULL;
-        sum->depth_sum += c.depth_sum;
-        sum->depth_max = max_u64(sum->depth_max, c.depth_max);
-        histogram_merge(&sum->latency, &c.latency);
+        r->puts.depth_sum += c.depth_sum;
+        r->puts.depth_max = max_u64(r->puts.depth_max, c.depth_max);
+        histogram_merge(&r->puts.latency, &c.latency);
     }
+    return NULL;
 }
 
-void rig_close_endpoints(struct rig *r)
+enum status rig_stop_proxies(struct rig *r, bool now)
 {
+    if (!r->way.endpoints || !r->ranks)
+        return ST_OK;
+    r->abandon = now;
+    way_run_bounded(&r->way, stop_proxies, r);
+    if (!r->way.stuck || r->broken)
+        return ST_OK;
+    r->broken = true;
+    return rig_fail(r, ST_HANG, "the transport %s does not return from a call", r->way.transport->name);
+}
+
+void rig_close_net(struct rig *r)
+{
+    way_close(&r->way);
+    if (r->way.stuck)
+        return;
     for (uint32_t i = 0; r->ranks && i < r->rank_count; i++) {
-        endpoint_close(r->ranks[i].endpoint);
+        stage_close(&r->ranks[i].stage);
         put_fifo_close(&r->ranks[i].fifo);
     }
 }

@@ -20,7 +20,7 @@ enum status rig_create_routes(struct rig *r)
     struct lowered_route *routes = r->lowered.routes.items;
 
     for (size_t i = 0; i < r->lowered.routes.count; i++) {
-        struct rig_rank *rank = &r->ranks[routes[i].word.rank];
+        struct rig_rank *rank = rig_rank(r, routes[i].word.rank);
         void *scratch;
 
         TRY_CUDA(r, cudaSetDevice(rank->device->index));
@@ -41,7 +41,7 @@ void rig_destroy_routes(struct rig *r)
 
 static enum status check_route(struct rig *r, const struct lowered_route *x)
 {
-    struct rig_rank *rank = &r->ranks[x->word.rank];
+    struct rig_rank *rank = rig_rank(r, x->word.rank);
     struct task task = {.route = x->route};
     uint64_t dropped, before = rank->dropped;
 

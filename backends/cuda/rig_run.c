@@ -101,6 +101,7 @@ enum status rig_run_epochs(struct rig *r, uint64_t epochs, uint64_t *ps_out)
     TRY(synchronize(r));
     if (r->traced)
         TRY(rig_prepare_trace(r));
+    TRY(rig_meet(r));
     TRY(start_epochs(r, epochs, &begin_ns));
     TRY(rig_wait(r));
     *ps_out = (clock_now_ns() - begin_ns) * 1000;
@@ -201,6 +202,18 @@ static enum status run_all(struct rig *r, struct run_result *result)
     return job->trace ? run_traced(r) : ST_OK;
 }
 
+/* "2 x NVIDIA H200, verbs direct" */
+static void fill_model(const struct rig *r, struct run_result *result)
+{
+    static const char *const reaches[] = {
+        [REACH_COPIES] = "", [REACH_STAGED] = " staged", [REACH_DIRECT] = " direct"};
+    int used = snprintf(result->model, sizeof result->model, "%u x %.40s", r->device_count, r->devices[0].name);
+
+    if (r->reach != REACH_COPIES)
+        snprintf(result->model + used, sizeof result->model - (size_t)used, ", %s%s", r->way.transport->name,
+                 reaches[r->reach]);
+}
+
 static void fill(const struct rig *r, struct run_result *result)
 {
     result->epochs = r->epoch;
@@ -211,18 +224,21 @@ static void fill(const struct rig *r, struct run_result *result)
         result->put_control_bytes += __atomic_load_n(&r->ranks[i].fifo.control_bytes, __ATOMIC_RELAXED);
         result->rows_dropped += r->ranks[i].dropped;
     }
+    result->proxy = r->puts;
     result->elements_checked = r->check.checked;
     result->elements_wrong = r->check.wrong;
-    snprintf(result->model, sizeof result->model, "%u x %.48s", r->device_count,
-             r->devices[0].name);
+    fill_model(r, result);
 }
 
 enum status rig_run(struct rig *r, struct run_result *result)
 {
-    enum status st = run_all(r, result);
+    enum status st = run_all(r, result), stopped;
     cudaError_t traced;
 
-    rig_stop_proxies(r, st < 0, &result->proxy);
+    if (st == ST_OK)
+        st = rig_meet(r); /* the proxies serve the other nodes until all have come to the end */
+    stopped = rig_stop_proxies(r, st < 0);
+    st = st < 0 ? st : stopped;
     fill(r, result);
     traced = rig_tell_trace(r); /* of a run that failed, too, if the devices still answer */
     if (st < 0)

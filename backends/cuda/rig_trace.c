@@ -93,7 +93,7 @@ enum status rig_prepare_trace(struct rig *r)
 {
     for (uint32_t i = 0; i < r->rank_count; i++)
         memset(r->ranks[i].fifo.arrived_ns, 0,
-               r->lowered.puts[i].count * sizeof *r->ranks[i].fifo.arrived_ns);
+               r->lowered.puts[r->ranks[i].index].count * sizeof *r->ranks[i].fifo.arrived_ns);
     for (uint32_t i = 0; i < r->device_count; i++) {
         struct device *d = &r->devices[i];
 
@@ -124,7 +124,7 @@ static uint64_t put_arrival(const void *arg, uint32_t rank, uint32_t queue, uint
     const struct gpu_task *t = (const struct gpu_task *)r->lowered.tasks.items + first + index;
 
     assert(t->kind == GPU_PUT);
-    return r->ranks[rank].fifo.arrived_ns[t->k];
+    return rig_rank(r, rank)->fifo.arrived_ns[t->k];
 }
 
 static uint64_t shortest_tick(const struct device_records *x)

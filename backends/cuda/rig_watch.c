@@ -104,7 +104,7 @@ static enum status watch(struct rig *r)
         if (sum != last)
             moved_ns = look_ns;
         last = sum;
-        TRY(rig_check_proxies(r));
+        TRY(rig_check_net(r));
         if (look_ns - moved_ns > r->options->timeout_ps / 1000)
             return ST_HANG;
     }
@@ -115,7 +115,7 @@ enum status rig_wait(struct rig *r)
     enum status st = watch(r);
     cudaError_t error = st < 0 ? rig_stop(r) : cudaSuccess;
 
-    if (st == ST_HANG)
+    if (st == ST_HANG && !r->broken)
         TRY_CUDA(r, error); /* what they waited for cannot be read back */
     return st;
 }
@@ -173,41 +173,73 @@ static void collect_device(const struct rig *r, const struct device *d, struct h
     free(stuck);
 }
 
-static void collect_rank(const struct rig *r, uint32_t rank, struct hang_rank *out)
+/* Puts that were handed over and are not complete: tasks of the epoch launched last. */
+static void collect_puts(const struct rig *r, const struct rig_rank *rank, struct hang *h, struct hang_open *out)
+{
+    const struct program *p = r->program;
+
+    for (uint32_t q = 0; q < p->queue_count; q++) {
+        uint64_t first = r->lowered.queue_first[rank->index * p->queue_count + q];
+        const struct gpu_task *tasks = (const struct gpu_task *)r->lowered.tasks.items + first;
+
+        for (uint64_t i = 0; i < program_queue_length(p, rank->index, q); i++) {
+            const char *state =
+                tasks[i].kind == GPU_PUT ? put_fifo_state(&rank->fifo, tasks[i].k, r->epoch) : NULL;
+
+            if (state)
+                out[h->open_count++] = (struct hang_open){
+                    .rank = rank->index, .queue = q, .index = i, .epoch = r->epoch, .state = state};
+        }
+    }
+}
+
+static void collect_rank(const struct rig *r, const struct rig_rank *rank, struct hang_rank *out)
 {
     uint64_t counters[PROGRAM_QUEUES_MAX];
 
     out->epoch = r->epoch;
-    if (cudaMemcpy(counters, r->ranks[rank].counters, r->program->queue_count * sizeof *counters,
+    if (cudaMemcpy(counters, rank->counters, r->program->queue_count * sizeof *counters,
                    cudaMemcpyDeviceToHost) != cudaSuccess)
         return;
     for (uint32_t q = 0; q < r->program->queue_count; q++)
-        out->popped[q] = min_u64(counters[q] - (r->epoch - 1) * r->ranks[rank].pops_per_epoch[q],
-                                 program_queue_length(r->program, rank, q));
+        out->popped[q] = min_u64(counters[q] - (r->epoch - 1) * rank->pops_per_epoch[q],
+                                 program_queue_length(r->program, rank->index, q));
 }
 
 void rig_report_hang(struct rig *r, char *out, size_t out_bytes)
 {
-    uint64_t notes = 1;
-    struct hang_rank *ranks = calloc(r->rank_count, sizeof *ranks);
-    struct hang_open *pushes;
+    uint64_t notes = 1 + r->lowered.put_count;
+    struct world world = r->program->world;
+    struct hang_rank *ranks = calloc(world_ranks(world), sizeof *ranks);
+    char (*fates)[HANG_FATE_BYTES] = calloc(world.nodes, sizeof *fates);
+    struct hang_open *open;
     struct stuck *flags;
 
     for (uint32_t i = 0; i < r->device_count; i++)
         notes += (uint64_t)r->devices[i].worker_count * GPU_ROLE_COUNT;
     flags = calloc(notes, sizeof *flags);
-    pushes = calloc(notes, sizeof *pushes);
-    if (flags && pushes && ranks) {
-        struct hang h = {.program = r->program, .ranks = ranks, .stuck = flags, .open = pushes};
+    open = calloc(notes, sizeof *open);
+    if (flags && open && ranks && fates) {
+        struct hang h = {.program = r->program,
+                         .ranks = ranks,
+                         .stuck = flags,
+                         .open = open,
+                         .stopped = r->broken};
 
         for (uint32_t i = 0; i < r->device_count; i++)
-            collect_device(r, &r->devices[i], &h, flags, pushes);
-        for (uint32_t i = 0; i < r->rank_count; i++)
-            collect_rank(r, i, &ranks[i]);
-        hang_report_write(&h, "no progress: no flag and no queue has moved for the time-out", out,
-                          out_bytes);
+            collect_device(r, &r->devices[i], &h, flags, open);
+        for (uint32_t i = 0; i < r->rank_count; i++) {
+            collect_puts(r, &r->ranks[i], &h, open);
+            collect_rank(r, &r->ranks[i], &ranks[r->first_rank + i]);
+        }
+        hang_mark_elsewhere(r->job->nodes, world, ranks, fates);
+        hang_report_write(&h,
+                          r->broken ? r->why
+                                    : "no progress: no flag and no queue has moved for the time-out",
+                          out, out_bytes);
     }
-    free(pushes);
+    free(open);
     free(flags);
     free(ranks);
+    free(fates);
 }

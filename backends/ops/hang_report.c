@@ -245,3 +245,17 @@ void hang_report_write(const struct hang *h, const char *headline, char *out, si
     free(c.waits);
     free(c.visited);
 }
+
+void hang_mark_elsewhere(const struct node_link *nodes, struct world w, struct hang_rank *ranks,
+                         char (*fates)[HANG_FATE_BYTES])
+{
+    for (uint32_t i = 0; nodes && i < world_ranks(w); i++) {
+        char node[HANG_FATE_BYTES / 2];
+
+        if (world_node(w, i) == nodes->node)
+            continue;
+        node_link_describe(nodes, world_node(w, i), node, sizeof node);
+        snprintf(fates[world_node(w, i)], HANG_FATE_BYTES, "is in another process, %s", node);
+        ranks[i].fate = fates[world_node(w, i)];
+    }
+}

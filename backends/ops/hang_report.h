@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "core/program.h"
+#include "core/run/node_link.h"
 
 #define STUCK_NO_STEP  UINT32_MAX
 #define HANG_LINES_MAX 24 /* of a whole report: a screen */
@@ -47,6 +48,12 @@ struct hang {
     uint64_t                open_count;
     bool                    stopped; /* on its way, from outside: what holds it up need not be a fault */
 };
+
+/* Says of ranks in other processes that they are there.  nodes NULL: there are none.  `fates`: by node, kept by the
+ * caller as long as `ranks`. */
+#define HANG_FATE_BYTES 160
+void hang_mark_elsewhere(const struct node_link *nodes, struct world w, struct hang_rank *ranks,
+                         char (*fates)[HANG_FATE_BYTES]);
 
 /* Writes the headline, the root cause, the waits that lead to it, and others as far as a screen holds. */
 void hang_report_write(const struct hang *h, const char *headline, char *out, size_t out_bytes);

@@ -70,7 +70,7 @@ static unsigned backend_needs(const struct backend *b, const void *options)
     if (cuda && !option_is(b, options, "devices", "0") && !option_is(b, options, "devices", "1"))
         needs |= NEED_PEERS;
     if (option_is(b, options, "transport", "verbs"))
-        needs |= NEED_VERBS | NEED_PROCESSES | (cuda ? NEED_GPU_NIC : 0);
+        needs |= NEED_VERBS | NEED_PROCESSES;
     if (option_is(b, options, "transport", "ofi"))
         needs |= NEED_OFI | NEED_PROCESSES;
     return needs;

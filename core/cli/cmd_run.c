@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -12,6 +13,7 @@
 #define TRACE_LIMIT_BYTES (64 << 20)
 
 #define SET_BYTES         64
+#define TRANSPORTING_MAX  2 /* backends with transports: the words "--transport NAME" leave room for as many sets */
 
 #define REQUEST(member) offsetof(struct run_request, member)
 
@@ -23,8 +25,8 @@
 static const struct flag run_flags[] = {
     SHARED_FLAGS,
     {"--backend", "NAME", "run on this backend instead of the scenario's", FLAG_TEXT, REQUEST(backend), 0, 0},
-    {"--transport", "NAME", "what carries puts between nodes: --set cpu.transport=NAME", FLAG_TEXT, REQUEST(transport),
-     0, 0},
+    {"--transport", "NAME", "what carries puts between nodes: --set cpu.transport=NAME, and cuda's", FLAG_TEXT,
+     REQUEST(transport), 0, 0},
     {"--json", NULL, "print the records of the result file (JSON lines) instead of the table", FLAG_SWITCH,
      REQUEST(json), 0, 0},
     {"--csv", NULL, "print one row a point instead of the table", FLAG_SWITCH, REQUEST(csv), 0, 0},
@@ -48,7 +50,7 @@ static const struct usage run_usage = {
     .takes = "FILE... [options]",
     .about = "Runs scenario files: proves every program, checks it with real data, times every point, prints\n"
              "a table and a sentence a kernel, and keeps the results as JSON lines.  Under mpirun or srun, one\n"
-             "process a node, the cpu backend runs across them (docs/launch.md).\n"
+             "process a node, the cpu and cuda backends run across them (docs/launch.md).\n"
              "Exit codes: 0 ok, 1 wrong result, 2 bad input, 3 slower than the scenario's threshold,\n"
              "4 hang or time-out, 5 something is missing (memory, disk, device), 130 interrupted.\n"
              "Several failures: 130 before 1 before 4 before 2 before 5 before 3.",
@@ -114,12 +116,19 @@ static int run_with_nodes(struct run_request *q, const struct registry *r)
     return code;
 }
 
-/* -1: go on; else the exit code. */
-static int set_transport(struct args *a, const char *name, char out[SET_BYTES])
+/* For every backend that has transports, since the check may run on another one.  -1: go on; else the exit code. */
+static int set_transport(struct args *a, const struct registry *r, const char *name, char out[][SET_BYTES])
 {
-    if (snprintf(out, SET_BYTES, "cpu.transport=%s", name) >= SET_BYTES)
-        return args_error(a, "--transport %.40s...: no transport has so long a name", name);
-    a->sets[a->set_count++] = out;
+    uint32_t count = 0;
+
+    for (size_t i = 0; r->backends[i]; i++) {
+        if (!option_find(r->backends[i]->options, "transport"))
+            continue;
+        assert(count < TRANSPORTING_MAX);
+        if (snprintf(out[count], SET_BYTES, "%s.transport=%s", r->backends[i]->name, name) >= SET_BYTES)
+            return args_error(a, "--transport %.40s...: no transport has so long a name", name);
+        a->sets[a->set_count++] = out[count++];
+    }
     return -1;
 }
 
@@ -129,13 +138,13 @@ static int run_or_verify(const struct usage *usage, int argc, char **argv, const
     struct args        a;
     struct run_request q = {.args = &a, .verify_only = usage == &verify_usage, .host = host,
                             .limits = limits_of(&host), .trace_limit_bytes = TRACE_LIMIT_BYTES};
-    char               transport[SET_BYTES];
+    char               transports[TRANSPORTING_MAX][SET_BYTES];
     int                code = args_parse(&a, usage, argc, argv, &q);
 
     if (code < 0 && q.json && q.csv)
         code = args_error(&a, "--json and --csv are two forms; expected one of them");
     if (code < 0 && q.transport)
-        code = set_transport(&a, q.transport, transport);
+        code = set_transport(&a, r, q.transport, transports);
     if (code < 0)
         code = run_with_nodes(&q, r);
     args_fini(&a);

@@ -16,8 +16,7 @@ enum doctor_need {
     NEED_PEERS = 1 << 2,     /* GPUs that reach each other */
     NEED_VERBS = 1 << 3,     /* an RDMA device */
     NEED_OFI = 1 << 4,       /* libfabric */
-    NEED_GPU_NIC = 1 << 5,   /* RDMA to and from GPU memory */
-    NEED_PROCESSES = 1 << 6, /* one process a node */
+    NEED_PROCESSES = 1 << 5, /* one process a node */
 };
 
 struct doctor {

@@ -282,7 +282,7 @@ const struct doctor_check doctor_gpu_checks[] = {
      "nvidia-smi nvlink --status shows what is down; with a switch, see that nvidia-fabricmanager runs", 0, true,
      look_nvlink},
     {"peer memory", "the NIC reads and writes GPU memory itself",
-     "modprobe nvidia_peermem, or use an open kernel module with dma-buf (Linux 5.12 or later)", NEED_GPU_NIC, false,
+     "modprobe nvidia_peermem, or use an open kernel module with dma-buf (Linux 5.12 or later)", 0, false,
      look_peer_memory},
     {0},
 };

@@ -26,7 +26,7 @@ static enum status check_backend(const struct backend *b, uint32_t found)
     if (b->per_node)
         return ST_OK;
     log_error("backend %s runs all nodes in one process, but %" PRIu32
-              " were started: start one, or take --backend cpu",
+              " were started: start one, or take --backend cpu or cuda",
               b->name, found);
     return ST_INPUT;
 }

@@ -2,7 +2,9 @@
 #ifndef CORE_RUN_NODE_LINK_H
 #define CORE_RUN_NODE_LINK_H
 
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define NODE_HOST_BYTES 64
 
@@ -13,5 +15,11 @@ struct node_link {
     int      socket;
     const char (*hosts)[NODE_HOST_BYTES]; /* by node */
 };
+
+/* "node 1 on b"; n NULL: all nodes are in this process. */
+static inline void node_link_describe(const struct node_link *n, uint32_t node, char *out, size_t out_bytes)
+{
+    snprintf(out, out_bytes, "node %u%s%s", node, n ? " on " : "", n ? n->hosts[node] : "");
+}
 
 #endif

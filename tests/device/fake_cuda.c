@@ -7,13 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backends/cuda/gpu.h"
 #include "core/bf16.h"
 #include "core/check.h"
+#include "fake_copies.h"
+#include "fake_kernel.h"
 
 struct fake_cuda fake_cuda = {
     .devices = 1, .links_add = true, .refuses = FAKE_NONE, .traps = FAKE_NONE};
+
+#define COMPUTES_AT_MOST_MS 60000
 
 static __thread int current;
 
@@ -39,8 +44,10 @@ cudaError_t cudaGetDevice(int *device)
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
-    (void)attribute, (void)device;
-    *value = 9;
+    (void)device;
+    *value = attribute == cudaDevAttrGPUDirectRDMAWritesOrdering && fake_cuda.ordered
+                 ? cudaGPUDirectRDMAWritesOrderingAllDevices
+                 : 9;
     return cudaSuccess;
 }
 
@@ -48,7 +55,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *p, int device)
 {
     memset(p, 0, sizeof *p);
     snprintf(p->name, sizeof p->name, "fake %d", device);
-    p->multiProcessorCount = 16;
+    p->multiProcessorCount = 32;
     return cudaSuccess;
 }
 
@@ -85,12 +92,20 @@ static struct run {
     const uint32_t *abort; /* of the kernel; NULL: none */
     const uint32_t *gate;  /* of what stands before it; NULL: nothing */
     uint32_t gate_value;
+    uint64_t launched, completed; /* kernels that compute */
 } runs[FAKE_DEVICES_MAX];
+
+static bool is_computing(int device)
+{
+    return __atomic_load_n(&runs[device].completed, __ATOMIC_ACQUIRE) != runs[device].launched;
+}
 
 static cudaError_t state_of(int device)
 {
     struct run *r = &runs[device];
 
+    if (fake_cuda.computes)
+        return is_computing(device) ? cudaErrorNotReady : cudaSuccess;
     if (r->gate && (int32_t)(*r->gate - r->gate_value) < 0)
         return cudaErrorNotReady;
     r->gate = NULL;
@@ -108,6 +123,10 @@ static cudaError_t wait_for(int device)
 {
     cudaError_t state = state_of(device);
 
+    for (int ms = 0; fake_cuda.computes && state == cudaErrorNotReady && ms < COMPUTES_AT_MOST_MS; ms++) {
+        usleep(1000);
+        state = state_of(device);
+    }
     if (state != cudaErrorNotReady)
         return state;
     fake_cuda.waits_for_good++;
@@ -115,48 +134,48 @@ static cudaError_t wait_for(int device)
     return cudaSuccess;
 }
 
-/* ---- streams, which are their device's number, and events ---- */
+/* ---- streams, which are numbers, and events ---- */
 
-static cudaStream_t stream_of(int device, bool side)
-{
-    return (cudaStream_t)(uintptr_t)(1 + 2 * device + side);
-}
+enum stream_kind { STREAM_PROGRAM, STREAM_SIDE, STREAM_COPIES, STREAM_KINDS }; /* in the order of creation on a device */
+
+static int stream_counts[FAKE_DEVICES_MAX];
 
 static int device_of(cudaStream_t stream)
 {
-    return ((int)(uintptr_t)stream - 1) / 2;
+    return ((int)(uintptr_t)stream - 1) / STREAM_KINDS;
 }
 
-static bool is_side(cudaStream_t stream)
+static enum stream_kind kind_of(cudaStream_t stream)
 {
-    return ((int)(uintptr_t)stream - 1) % 2;
+    return (enum stream_kind)(((int)(uintptr_t)stream - 1) % STREAM_KINDS);
 }
 
-/* The first of a device is the program's. */
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
-    static bool has[FAKE_DEVICES_MAX];
+    int count = stream_counts[current]++;
 
     (void)flags;
-    *stream = stream_of(current, has[current]);
-    has[current] = true;
+    *stream = (cudaStream_t)(uintptr_t)(1 + STREAM_KINDS * current +
+                                        (count < STREAM_COPIES ? count : STREAM_COPIES));
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
-    (void)stream;
+    stream_counts[device_of(stream)]--;
     return cudaSuccess;
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
-    return is_side(stream) ? cudaSuccess : state_of(device_of(stream));
+    return kind_of(stream) == STREAM_PROGRAM ? state_of(device_of(stream)) : cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-    return is_side(stream) ? cudaSuccess : wait_for(device_of(stream));
+    if (kind_of(stream) == STREAM_COPIES)
+        fake_copies_drain();
+    return kind_of(stream) == STREAM_PROGRAM ? wait_for(device_of(stream)) : cudaSuccess;
 }
 
 cudaError_t cudaDeviceSynchronize(void)
@@ -260,11 +279,21 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
     return cudaSuccess;
 }
 
+/* The side stream looks at what kernels work with meanwhile, in words. */
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    (void)stream;
-    return cudaMemcpy(to, from, bytes, kind);
+    const uint32_t *words = from;
+
+    if (fake_cuda.computes && kind_of(stream) == STREAM_COPIES) {
+        fake_copies_copy(to, from, bytes);
+        return cudaSuccess;
+    }
+    if (kind_of(stream) != STREAM_SIDE)
+        return cudaMemcpy(to, from, bytes, kind);
+    for (size_t i = 0; i < bytes / sizeof *words; i++)
+        __atomic_store_n((uint32_t *)to + i, __atomic_load_n(&words[i], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    return cudaSuccess;
 }
 
 cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
@@ -292,15 +321,28 @@ static CUresult encode(void)
     return CUDA_SUCCESS;
 }
 
+static CUresult stream_write(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags)
+{
+    (void)stream, (void)flags;
+    fake_copies_write((uint64_t *)(uintptr_t)address, value);
+    return CUDA_SUCCESS;
+}
+
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **entry, unsigned version,
                                              unsigned long long flags,
                                              enum cudaDriverEntryPointQueryResult *found)
 {
-    CUresult (*function)(void) = encode;
+    CUresult (*tensor_map)(void) = encode;
+    CUresult (*write)(CUstream, CUdeviceptr, cuuint64_t, unsigned) = stream_write;
 
-    (void)name, (void)version, (void)flags;
-    memcpy(entry, &function, sizeof function);
+    (void)version, (void)flags;
     *found = cudaDriverEntryPointSuccess;
+    if (strcmp(name, "cuStreamWriteValue64") == 0)
+        memcpy(entry, &write, sizeof write);
+    else if (strcmp(name, "cuTensorMapEncodeTiled") == 0)
+        memcpy(entry, &tensor_map, sizeof tensor_map);
+    else
+        *found = cudaDriverEntryPointSymbolNotFound; /* no dma-buf */
     return cudaSuccess;
 }
 
@@ -311,50 +353,96 @@ static cudaError_t prepare(void)
     return cudaSuccess;
 }
 
-static cudaError_t launch(const struct gpu_program *p, cudaStream_t stream, char by)
+struct launched {
+    struct gpu_program program;
+    struct run *run;
+    uint64_t number; /* on its device */
+    const uint32_t *gate;
+    uint32_t workers, gate_value;
+};
+
+static void await_turn(const struct launched *l)
+{
+    while (__atomic_load_n(&l->run->completed, __ATOMIC_ACQUIRE) + 1 != l->number ||
+           (l->gate && (int32_t)(__atomic_load_n(l->gate, __ATOMIC_ACQUIRE) - l->gate_value) < 0))
+        usleep(50);
+}
+
+static void *compute(void *arg)
+{
+    struct launched *l = arg;
+
+    await_turn(l);
+    fake_kernel_run(&l->program, l->workers);
+    __atomic_store_n(&l->run->completed, l->number, __ATOMIC_RELEASE);
+    free(l);
+    return NULL;
+}
+
+static cudaError_t start_computing(const struct gpu_program *p, uint32_t workers, struct run *r)
+{
+    struct launched *l = malloc(sizeof *l);
+    pthread_t thread;
+
+    *l = (struct launched){*p, r, ++r->launched, r->gate, workers, r->gate_value};
+    if (pthread_create(&thread, NULL, compute, l) != 0)
+        return cudaErrorLaunchOutOfResources;
+    pthread_detach(thread);
+    return cudaSuccess;
+}
+
+static cudaError_t launch(const struct gpu_program *p, uint32_t workers, cudaStream_t stream, char by)
 {
     int device = device_of(stream);
+    size_t count = strlen(fake_cuda.launches);
 
     if (device == fake_cuda.refuses)
         return cudaErrorLaunchOutOfResources;
+    if (count + 1 < sizeof fake_cuda.launches)
+        fake_cuda.launches[count] = by;
+    if (fake_cuda.computes)
+        return start_computing(p, workers, &runs[device]);
     runs[device].abort = p->abort;
-    fake_cuda.launches[strlen(fake_cuda.launches)] = by;
     return cudaSuccess;
 }
 
 static cudaError_t launch_untraced(const struct gpu_program *p, bool attends, uint32_t workers,
                                    cudaStream_t stream)
 {
-    (void)attends, (void)workers;
-    return launch(p, stream, 'u');
+    (void)attends;
+    return launch(p, workers, stream, 'u');
 }
 
 /* Leaves the first task of the first worker's first queue. */
 static cudaError_t launch_traced(const struct gpu_program *p, bool attends, uint32_t workers,
                                  cudaStream_t stream)
 {
-    (void)attends, (void)workers;
+    (void)attends;
     p->records[0] = (struct gpu_record){.event = GPU_RAN, .begin.ns = 1000, .end.ns = 2000};
-    return launch(p, stream, 't');
+    return launch(p, workers, stream, 't');
 }
 
 const struct gpu_interpreter gpu_interpreter = {prepare, launch_untraced};
 const struct gpu_interpreter gpu_interpreter_traced = {prepare, launch_traced};
 
-/* Exact bf16 inputs as the host makes them; noise is ones. */
+/* Inputs as the host makes them; noise, too. */
 cudaError_t gpu_write_input(const struct gpu_input *in, cudaStream_t stream)
 {
-    int8_t *row = malloc(in->cols);
+    int8_t *values = malloc(in->cols + 1);
 
     (void)stream;
-    memset(row, 1, in->cols);
-    for (uint64_t i = 0; i < in->rows && !in->is_f32; i++) {
-        if (in->depth > 0)
-            tensor_row(in->seed, in->epoch, in->tensor, in->depth, in->tensor_row + i, in->tensor_col, in->cols, row);
-        for (uint64_t k = 0; k < in->cols; k++)
-            ((uint16_t *)(uintptr_t)in->address)[i * in->ld + k] = bf16_from_f32(row[k]);
+    for (uint64_t row = 0; row < in->rows; row++) {
+        uint8_t *at = (uint8_t *)(uintptr_t)in->address + row * in->ld * (in->is_f32 ? 4 : 2);
+
+        tensor_row(in->seed, in->epoch, in->tensor, in->depth ? in->depth : 1, in->tensor_row + row,
+                   in->tensor_col, in->cols, values);
+        for (uint64_t col = 0; col < in->cols; col++)
+            if (in->is_f32)
+                ((float *)at)[col] = values[col];
+            else
+                ((uint16_t *)at)[col] = bf16_from_f32(values[col]);
     }
-    free(row);
+    free(values);
     return cudaSuccess;
 }
 

@@ -6,11 +6,9 @@
  * OPTIONS are the cpu backend's, "transport=verbs transport_options=device=rxe0,rxe1": the run without a fault and the
  * fault that any transport can have, over that one, which has to be there.  Without them everything over TCP.
  *
- * The launcher of this file joins two processes by a socket pair; as all that they tell each other passes through
- * it, it can tamper with it. */
+ * All that the processes tell each other passes through the launcher of pair.h, so that it can be tampered with. */
 #include <check.h>
 #include <dirent.h>
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +16,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,14 +23,12 @@
 #include "backends/net/proxy.h"
 #include "backends/net/transport.h"
 #include "core/clock.h"
-#include "core/run/run_across.h"
-#include "harness.h"
 #include "kernels/kernels.h"
+#include "pair.h"
 
 #include "../suite.h"
 
 #define FAULT_MS      200
-#define MESSAGE_BYTES 65536
 #define FOREVER       2000000 /* epochs */
 
 enum fault {
@@ -51,26 +46,10 @@ static const char *transport = "transport=ofi";
 static bool has_to_run;
 
 static struct shared { /* with the processes of both nodes */
-    struct outcome {
-        enum status status;
-        char report[sizeof((struct run_result *)0)->report];
-        uint64_t checked;
-    } outcomes[2]; /* by node */
     _Atomic bool stuck;
 } *shared;
 
-/* ---- a launcher of two ---- */
-
-static int ends[2];
-static uint32_t own_node;
-
-static enum status pair_open(void **state, uint32_t *node, uint32_t *count, char *why, size_t why_bytes)
-{
-    (void)state, (void)why, (void)why_bytes;
-    *node = own_node;
-    *count = 2;
-    return ST_OK;
-}
+static struct pair_outcome outcomes[2]; /* by node */
 
 static void tamper(uint8_t *message, size_t bytes)
 {
@@ -78,7 +57,7 @@ static void tamper(uint8_t *message, size_t bytes)
     size_t head = bytes % sizeof(struct endpoint_address);
 
     memcpy(&kind, message, sizeof kind);
-    if (own_node != 1 || kind != MESSAGE_CHILD_GATHER || bytes < sizeof(struct endpoint_address))
+    if (kind != MESSAGE_CHILD_GATHER || bytes < sizeof(struct endpoint_address))
         return;
     for (size_t at = head; at < bytes; at += sizeof(struct endpoint_address)) {
         struct endpoint_address a;
@@ -96,46 +75,6 @@ static void tamper(uint8_t *message, size_t bytes)
         memcpy(message + at, &a, sizeof a);
     }
 }
-
-static enum status pair_send(void *state, uint32_t to, const void *data, size_t bytes)
-{
-    uint8_t message[MESSAGE_BYTES];
-
-    (void)state, (void)to;
-    if (bytes > sizeof message)
-        return ST_UNSUPPORTED;
-    memcpy(message, data, bytes);
-    tamper(message, bytes);
-    return send(ends[own_node], message, bytes, MSG_NOSIGNAL) == (ssize_t)bytes ? ST_OK : ST_IO;
-}
-
-static bool pair_receive(void *state, uint32_t *from, void **data, size_t *bytes)
-{
-    uint8_t message[MESSAGE_BYTES];
-    ssize_t n = recv(ends[own_node], message, sizeof message, MSG_DONTWAIT);
-
-    (void)state;
-    if (n <= 0)
-        return false;
-    *from = 1 - own_node;
-    *data = malloc((size_t)n + 1);
-    memcpy(*data, message, (size_t)n);
-    *bytes = (size_t)n;
-    return true;
-}
-
-static void pair_close(void *state)
-{
-    (void)state;
-}
-
-static const struct launcher pair_launcher = {
-    .name = "a pair",
-    .open = pair_open,
-    .send = pair_send,
-    .receive = pair_receive,
-    .close = pair_close,
-};
 
 /* ---- what breaks ---- */
 
@@ -205,11 +144,11 @@ static void *break_later(void *arg)
     while (connections(false) == 0)
         pause_ms(10);
     pause_ms(FAULT_MS);
-    if (fault == FAULT_STUCK && own_node == 0)
+    if (fault == FAULT_STUCK && pair_node == 0)
         stick_proxy();
     while (fault == FAULT_STUCK && !shared->stuck)
         pause_ms(10);
-    if (own_node == 0)
+    if (pair_node == 0)
         return arg;
     if (fault == FAULT_KILLED || fault == FAULT_STUCK)
         kill(getpid(), SIGKILL);
@@ -264,75 +203,32 @@ static struct backend faulty_backend;
 
 /* ---- a run on two nodes ---- */
 
-static void run_node(const char *options, uint32_t epochs)
-{
-    static volatile sig_atomic_t interrupted;
-    char params[4096], backend_options[4096];
-    struct point point = {
-        .kernel = &ag_gemm_kernel,
-        .problem = {.m = 64, .n = 32, .k = 64},
-        .world = {2, 1},
-        .machine = harness_machine(),
-        .variant = "fused",
-        .program = PROGRAM_FUSED,
-        .params = params,
-    };
-    struct run_unit unit = {
-        .point = &point,
-        .problem = point.problem,
-        .backend = &faulty_backend,
-        .options = backend_options,
-        .timing = {.mode = TIMING_PIPELINED, .iterations = epochs},
-        .data = true,
-    };
-    struct run_config config = {.jobs = 1, .timeout_ns = 60000000000u, .interrupted = &interrupted};
-    struct nodes nodes;
-    char text[16], all_options[256];
-
-    harness_options(ag_gemm_kernel.options, params, "tile_m=16 tile_n=16");
-    snprintf(all_options, sizeof all_options, "%s%s", transport, options);
-    harness_options(cpu_backend.options, backend_options, all_options);
-    snprintf(text, sizeof text, "%u", own_node);
-    setenv("OMPI_COMM_WORLD_RANK", text, 1);
-    setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
-    if (nodes_open(&nodes, &pair_launcher) < 0)
-        _exit(1);
-    nodes.interrupted = &interrupted;
-    shared->outcomes[own_node].status = run_units_across(&nodes, &unit, 1, &config);
-    if (unit.result) {
-        shared->outcomes[own_node].status = unit.result->status;
-        shared->outcomes[own_node].checked = unit.result->elements_checked;
-        memcpy(shared->outcomes[own_node].report, unit.result->report, sizeof unit.result->report);
-        free(unit.result);
-    }
-    nodes_close(&nodes);
-}
-
 /* Returns how long it took. */
 static double run(enum fault what, const char *options, uint32_t epochs)
 {
-    uint64_t begin_ns = clock_now_ns();
-    pid_t pids[2];
+    char all_options[256];
+    double seconds;
 
     fault = what;
     faulty_backend = cpu_backend;
     faulty_backend.run = faulty_run;
-    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(shared, MAP_FAILED);
-    for (own_node = 0; own_node < 2; own_node++) {
-        shared->outcomes[own_node].status = ST_UNSUPPORTED;
-        pids[own_node] = fork();
-        if (pids[own_node] == 0) {
-            run_node(options, epochs);
-            _exit(0);
-        }
-    }
-    for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(waitpid(pids[i], NULL, 0), pids[i]);
-    close(ends[0]);
-    close(ends[1]);
-    return (double)(clock_now_ns() - begin_ns) / 1e9;
+    snprintf(all_options, sizeof all_options, "%s%s", transport, options);
+    seconds = pair_run(
+        &(struct pair_trial){
+            .backend = &faulty_backend,
+            .kernel = &ag_gemm_kernel,
+            .problem = {.m = 64, .n = 32, .k = 64},
+            .gpus = 1,
+            .timing = {.mode = TIMING_PIPELINED, .iterations = epochs},
+            .params = "tile_m=16 tile_n=16",
+            .options = all_options,
+            .tamper = tamper,
+        },
+        outcomes);
+    munmap(shared, sizeof *shared);
+    return seconds;
 }
 
 static bool can_run(void)
@@ -346,11 +242,6 @@ static bool can_run(void)
     return false;
 }
 
-static void forget(void)
-{
-    munmap(shared, sizeof *shared);
-}
-
 START_TEST(nothing_breaks)
 {
     uint32_t epochs = has_to_run ? 60 : 5; /* enough packets for some to be lost, where they are */
@@ -359,12 +250,11 @@ START_TEST(nothing_breaks)
         return;
     run(FAULT_NONE, "", epochs);
     for (int i = 0; i < 2; i++) {
-        const struct outcome *o = &shared->outcomes[i];
+        const struct pair_outcome *o = &outcomes[i];
 
         ck_assert_msg(o->status == ST_OK, "node %d: %d %s", i, o->status, o->report);
         ck_assert_uint_eq(o->checked, epochs * 2 * 64 * 32);
     }
-    forget();
 }
 END_TEST
 
@@ -392,17 +282,16 @@ START_TEST(a_fault_ends_the_run_on_both_nodes)
         return;
     seconds = run(row->fault, row->options, FOREVER);
     for (int i = 0; i < 2; i++) {
-        const struct outcome *o = &shared->outcomes[i];
+        const struct pair_outcome *o = &outcomes[i];
         int code = status_exit_code(o->status);
 
         ck_assert_msg(code == 4 || code == 5, "%s: node %d: exit code %d: %s", row->name, i, code, o->report);
         ck_assert_msg(strstr(o->report, "node 1"), "%s: node %d does not name the peer: %s", row->name, i, o->report);
     }
     if (getenv("MKERNEL_TEST_VERBOSE"))
-        fprintf(stderr, "%s: %.1f s, %s\n%s\n", row->name, seconds, status_text(shared->outcomes[0].status),
-                shared->outcomes[0].report);
+        fprintf(stderr, "%s: %.1f s, %s\n%s\n", row->name, seconds, status_text(outcomes[0].status),
+                outcomes[0].report);
     ck_assert_msg(seconds < LIMIT_S, "%s: took %.1f s", row->name, seconds);
-    forget();
 }
 END_TEST
 
