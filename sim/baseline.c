@@ -79,7 +79,7 @@ static void note_collective(const struct job *job, const struct nccl_comm *comm,
         return;
     r->collective_ps = choice->time_ps;
     r->bare_ps = nccl_time_of(comm, what, choice->algorithm, choice->protocol, bytes);
-    if (nccl_flow_fits(comm, what, choice))
+    if (nccl_flow_fits(comm, choice))
         r->flow_ps = nccl_flow_time_ps(comm, job->machine, what, choice, bytes, NCCL_FLOW_FOLDED);
 }
 

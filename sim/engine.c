@@ -320,7 +320,8 @@ static uint32_t watched_new(struct engine *e, const struct watched *w)
 void engine_flow(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound,
                  engine_fn *fn, void *arg, uint64_t a, uint64_t b)
 {
-    assert((src < e->port_count || src == ENGINE_NO_PORT) && src != dst);
+    assert(src < e->port_count || src == ENGINE_NO_PORT);
+    assert(src != dst || (src != ENGINE_NO_PORT && !e->network));
     assert(dst == ENGINE_NO_PORT || dst < e->port_count + e->group_count);
     if (e->watch != NULL) {
         struct watched w = {fn, arg, a, b, {src, dst, bytes, e->now_ps}, 0};

@@ -66,8 +66,8 @@ void engine_after(struct engine *e, uint64_t delay_ps, engine_fn *fn, void *arg,
 
 #define ENGINE_NO_PORT UINT32_MAX
 
-/* Starts a flow; fn(arg, a, b) is called when its last byte has arrived.  dst: another port, or
- * engine_group_port(), or ENGINE_NO_PORT (only the out link counts).  src ENGINE_NO_PORT: only the in link
+/* Starts a flow; fn(arg, a, b) is called when its last byte has arrived.  dst: another port (without SimGrid also the
+ * same one, both of whose links then count), or engine_group_port(), or ENGINE_NO_PORT (only the out link counts).  src ENGINE_NO_PORT: only the in link
  * counts, and the caller says with engine_count_out() whose bytes they are.  bytes may be 0: latency only.
  * rate_bound: bytes/s, 0: none. */
 void engine_flow(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound,

@@ -12,6 +12,7 @@
 struct fabric {
     const struct machine *machine;
     struct world world;
+    uint32_t nodes; /* that have links */
     struct engine *engine;
     uint32_t nvlink_count, nic_count; /* ports */
     struct nic_set nics;
@@ -31,7 +32,7 @@ static enum status create_engine(struct fabric *f, enum engine_api api)
 {
     uint32_t port_count = f->nvlink_count + f->nic_count;
     struct engine_port *ports = calloc(port_count + 1, sizeof(ports[0]));
-    struct engine_group *nodes = calloc(f->world.nodes, sizeof(nodes[0]));
+    struct engine_group *nodes = calloc(f->nodes, sizeof(nodes[0]));
     struct engine_config config = {
         .api = api, .ports = ports, .port_count = port_count, .groups = nodes};
 
@@ -41,7 +42,7 @@ static enum status create_engine(struct fabric *f, enum engine_api api)
     for (uint32_t i = f->nvlink_count; i < port_count; i++)
         ports[i] = (struct engine_port){f->machine->nic.rate, 0};
     if (f->machine->nvlink.multicast && f->nvlink_count > 0)
-        config.group_count = f->world.nodes;
+        config.group_count = f->nodes;
     for (uint32_t i = 0; i < config.group_count; i++)
         nodes[i] = (struct engine_group){world_rank(f->world, i, 0), f->world.gpus_per_node};
     enum status st = engine_create(&config, &f->engine);
@@ -50,9 +51,10 @@ static enum status create_engine(struct fabric *f, enum engine_api api)
     return st;
 }
 
-enum status fabric_create(const struct machine *m, struct world w, enum engine_api api,
+enum status fabric_create(const struct machine *m, struct world w, uint32_t nodes, enum engine_api api,
                           struct fabric **out)
 {
+    uint32_t ranks = nodes * w.gpus_per_node;
     struct fabric *f = calloc(1, sizeof(*f));
     struct nic_model model = {
         .latency_ps = m->nic.latency_ps,
@@ -60,12 +62,13 @@ enum status fabric_create(const struct machine *m, struct world w, enum engine_a
         .ordered = m->nic.kind == NIC_RC,
     };
 
-    assert(f != NULL);
+    assert(f != NULL && (nodes == w.nodes || (nodes == 1 && api >= ENGINE_FLUID)));
     f->machine = m;
     f->world = w;
-    f->nvlink_count = w.gpus_per_node > 1 ? world_ranks(w) : 0;
-    f->nic_count = w.nodes > 1 ? world_ranks(w) * nics_per_gpu(f) : 0;
-    f->next_nic = calloc(world_ranks(w), sizeof(f->next_nic[0]));
+    f->nodes = nodes;
+    f->nvlink_count = w.gpus_per_node > 1 ? ranks : 0;
+    f->nic_count = w.nodes > 1 ? ranks * nics_per_gpu(f) : 0;
+    f->next_nic = calloc(ranks, sizeof(f->next_nic[0]));
     assert(f->next_nic != NULL && (w.nodes == 1 || f->nic_count > 0));
     enum status st = create_engine(f, api);
     if (st < 0) {

@@ -22,8 +22,12 @@
 struct fabric;
 
 /* `m` is borrowed until fabric_destroy(); it must hold `w` (machine_holds).  Creates the engine of
- * this process. */
-enum status    fabric_create(const struct machine *m, struct world w, enum engine_api api,
+ * this process.
+ *
+ * Only the first `nodes` nodes have links: all, or one that stands for all, which do the same at the same time.  What
+ * that one puts to a node further on then also is what it gets from a node before: it leaves by its own NICs and
+ * enters by them.  Not with SimGrid. */
+enum status    fabric_create(const struct machine *m, struct world w, uint32_t nodes, enum engine_api api,
                              struct fabric **out);
 struct engine *fabric_engine(struct fabric *f);
 void           fabric_destroy(struct fabric *f); /* NULL is fine */

@@ -180,8 +180,8 @@ static void start_message(struct nic_set *s, uint32_t nic)
     n->free_ps = engine_now_ps(s->engine) + s->model.message_ps;
     p->busy = s->model.ordered;
     pair_make_ready(n, pair);
-    engine_flow(s->engine, s->first_port + nic, s->first_port + p->dst, s->messages[message].bytes,
-                0, message_sent, s, nic, message);
+    engine_flow(s->engine, s->first_port + nic, s->first_port + p->dst % s->nic_count,
+                s->messages[message].bytes, 0, message_sent, s, nic, message);
 }
 
 static void nic_pump(struct nic_set *s, uint32_t nic)
@@ -200,7 +200,7 @@ static void nic_pump(struct nic_set *s, uint32_t nic)
 void nic_send(struct nic_set *s, uint32_t src, uint32_t dst, uint64_t bytes, engine_fn *fn,
               void *arg, uint64_t a, uint64_t b)
 {
-    assert(src < s->nic_count && dst < s->nic_count && src != dst);
+    assert(src < s->nic_count && src != dst);
     struct nic *n = &s->nics[src];
     uint32_t pair = pair_find(n, dst);
     uint32_t message = message_new(s);

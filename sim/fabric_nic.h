@@ -31,7 +31,8 @@ void nic_set_init(struct nic_set *s, struct engine *e, const struct nic_model *m
                   uint32_t first_port, uint32_t nic_count);
 void nic_set_fini(struct nic_set *s); /* safe on a zeroed set */
 
-/* Queues a message from NIC `src` to NIC `dst`; fn(arg, a, b) when it has arrived. */
+/* Queues a message from NIC `src` to NIC `dst`; fn(arg, a, b) when it has arrived.  A `dst` beyond the last NIC is a
+ * destination of its own, whose link is that of NIC dst % nic_count, which stands for it. */
 void nic_send(struct nic_set *s, uint32_t src, uint32_t dst, uint64_t bytes, engine_fn *fn,
               void *arg, uint64_t a, uint64_t b);
 

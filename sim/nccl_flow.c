@@ -10,6 +10,9 @@
  * takes. */
 #define LL128_HOP 4.0
 
+/* Between nodes NCCL's own table has 8.5 us for it where LL takes 5. */
+#define LL128_NET 1.7
+
 /* Channels start in step: all move data at once, then all copy what they end with, and the links
  * idle.  With every loop they come more out of step, until one copies while others move: the time
  * that links idle falls by a factor of e in so many loops (8 x H100, all-gather of 0.5 to 16 GiB,
@@ -25,6 +28,16 @@ static const struct nccl_flow_ops *const algorithms[NCCL_ALGORITHMS] = {
     [NCCL_NVLS] = &nccl_flow_nvls, [NCCL_NVLS_TREE] = &nccl_flow_nvls_tree,
     [NCCL_PAT] = &nccl_flow_pat,
 };
+
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
+}
+
+static double larger(double a, double b)
+{
+    return a > b ? a : b;
+}
 
 /* Bytes on the wire for each byte of data: flags between the words, or in each line. */
 static const double wire_factor[NCCL_PROTOCOLS] = {
@@ -63,6 +76,22 @@ static uint64_t hop_ps(const struct nccl_flow *f)
         return (uint64_t)(LL128_HOP * (double)f->machine->nccl_flow.hop_ll_ps);
     case NCCL_SIMPLE:
         return f->machine->nccl_flow.hop_ps;
+    }
+    return 0;
+}
+
+/* Through proxy, NIC and wire. */
+static uint64_t net_hop_ps(const struct nccl_flow *f)
+{
+    const struct machine *m = f->machine;
+
+    switch (f->protocol) {
+    case NCCL_LL:
+        return m->nccl_flow.net_ll_ps;
+    case NCCL_LL128:
+        return (uint64_t)(LL128_NET * (double)m->nccl_flow.net_ll_ps);
+    case NCCL_SIMPLE:
+        return m->nccl_flow.net_ps;
     }
     return 0;
 }
@@ -121,10 +150,12 @@ void nccl_flow_add_net(struct nccl_flow *f, uint32_t from, uint32_t to, uint32_t
                        uint32_t to_node, uint32_t gpu, double share, uint32_t channels)
 {
     const struct machine *m = f->machine;
+    uint32_t slices = (uint32_t)max_u64(1, f->gives);
+    double rate = channels * m->nccl_flow.net_rate;
     uint32_t proxy = pipeline_add_stage(
         f->pipeline, &(struct pipeline_stage){.pattern = nccl_flow_pass,
                                               .length = 1,
-                                              .period = (uint32_t)max_u64(1, f->gives),
+                                              .period = slices,
                                               .step_ps = m->nic.message_ps});
     uint32_t in = nccl_flow_nic_port(f, to_node, gpu);
 
@@ -135,21 +166,11 @@ void nccl_flow_add_net(struct nccl_flow *f, uint32_t from, uint32_t to, uint32_t
                                               .out_port = nccl_flow_nic_port(f, from_node, gpu),
                                               .in_port = from_node == to_node ? ENGINE_NO_PORT : in,
                                               .factor = wire_factor[f->protocol],
-                                              .rate_bound = channels * m->nccl_flow.net_rate,
-                                              .latency_ps = f->protocol == NCCL_SIMPLE
-                                                                ? m->nccl_flow.net_ps
-                                                                : m->nccl_flow.net_ll_ps,
+                                              .rate_bound = rate,
+                                              .latency_ps = net_hop_ps(f),
                                               .slots = f->cut.slots});
-}
-
-static double smaller(double a, double b)
-{
-    return a < b ? a : b;
-}
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
+    f->connection_ps = larger(f->connection_ps, slices * wire_factor[f->protocol] *
+                                                    (double)f->cut.slice_bytes * 1e12 / rate);
 }
 
 /* Folded, a port has the share that the simulated channels have of all.  The simulated ones are on
@@ -215,8 +236,8 @@ static struct pipeline *make_pipeline(const struct nccl_flow *f, const struct nc
 }
 
 /* Loops after the simulated ones go at the pace of the last half of these, though not faster than
- * the busiest link allows: buffers may have been filling.  Or they drift from there towards the
- * pace at which that link would never idle. */
+ * the busiest link or connection allows: buffers may have been filling.  Or they drift from there
+ * towards the pace at which that link or connection would never idle. */
 static double more_ps(const struct nccl_flow *f, const struct nccl_flow_ops *ops,
                       const struct engine *engine, uint32_t loops)
 {
@@ -227,19 +248,15 @@ static double more_ps(const struct nccl_flow *f, const struct nccl_flow_ops *ops
     if (more <= 0)
         return 0;
     double pace = (end - (double)pipeline_loop_end_ps(f->pipeline, middle)) / (last - middle);
-    double busy = busiest_link_ps(f, engine) / loops;
+    double busy = larger(busiest_link_ps(f, engine) / loops, f->connection_ps);
     if (!ops->drifts)
         return more * larger(pace, busy);
     return more * busy + (pace - busy) * DRIFT_LOOPS * (1 - exp(-more / DRIFT_LOOPS));
 }
 
-bool nccl_flow_fits(const struct nccl_comm *comm, enum collective what,
-                    const struct nccl_choice *choice)
+bool nccl_flow_fits(const struct nccl_comm *comm, const struct nccl_choice *choice)
 {
-    bool pairs = what == COLLECTIVE_ALL_TO_ALL;
-    uint32_t most = !pairs && algorithms[choice->algorithm]->nodes_alike ? 1024 : 192;
-
-    return choice->found && comm->ranks > 1 && comm->ranks <= most;
+    return choice->found && comm->ranks > 1 && comm->ranks <= NCCL_FLOW_RANKS_MAX;
 }
 
 /* Which part of the world is simulated. */
@@ -284,7 +301,7 @@ uint64_t nccl_flow_time_ps(const struct nccl_comm *comm, const struct machine *m
         .channels = pairs ? 1 : choice->channels,
     };
 
-    assert(nccl_flow_fits(comm, what, choice) && bytes > 0);
+    assert(nccl_flow_fits(comm, choice) && bytes > 0);
     set_extent(&f, ops, extent);
     f.cut = ops->cut(&f);
     uint64_t time_ps =

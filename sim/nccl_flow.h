@@ -20,10 +20,11 @@ enum nccl_flow_extent {
     NCCL_FLOW_WHOLE,  /* every channel of every GPU: what the folded form is checked against */
 };
 
-/* Whether a simulation takes less than about a second: up to 1024 ranks where one node stands for
- * all (rings), 192 elsewhere, where the flows of all nodes share links and are solved together. */
-bool nccl_flow_fits(const struct nccl_comm *comm, enum collective what,
-                    const struct nccl_choice *choice);
+/* Up to so many a simulation takes less than about a second, of trees too, whose nodes are all there. */
+#define NCCL_FLOW_RANKS_MAX 1024
+
+/* Whether there is something to simulate, and in no more ranks than that. */
+bool nccl_flow_fits(const struct nccl_comm *comm, const struct nccl_choice *choice);
 
 /* Only for what fits.  Time of one call from launch to end.  `choice` as nccl_predict() returns it, with found set;
  * `bytes` as there, and for COLLECTIVE_ALL_TO_ALL, where only choice->channels counts, what all

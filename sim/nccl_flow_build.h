@@ -32,6 +32,7 @@ struct nccl_flow {
     struct pipeline *pipeline;
     uint8_t *pattern;       /* of a loop, for rings */
     uint32_t gives;         /* slices that a CTA gives in a loop of that pattern; 0: one */
+    double connection_ps;   /* a loop's bytes on the busiest connection between nodes, at its rate */
 };
 
 /* The bytes of one channel in loops of `parts` chunks each. */

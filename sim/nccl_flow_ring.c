@@ -83,7 +83,7 @@ static void build_ring(struct nccl_flow *f)
 
 const struct nccl_flow_ops nccl_flow_ring = {.channels = 1,
                                              .nodes_alike = true,
-                                             .loops = 4,
+                                             .loops = 2,
                                              .drifts = true,
                                              .cut = cut_ring,
                                              .build = build_ring};
@@ -124,7 +124,7 @@ static void build_pat(struct nccl_flow *f)
 
 const struct nccl_flow_ops nccl_flow_pat = {.channels = 1,
                                             .nodes_alike = true,
-                                            .loops = 4,
+                                            .loops = 2,
                                             .drifts = true,
                                             .cut = cut_pat,
                                             .build = build_pat};

@@ -40,7 +40,7 @@ enum status collective_time(const struct collective_call *call, struct collectiv
                        0.5);
         nccl_choice_print(&choice, out->choice, sizeof(out->choice));
     }
-    if (!nccl_flow_fits(&comm, call->what, &choice))
+    if (!nccl_flow_fits(&comm, &choice))
         return ST_UNSUPPORTED;
     out->flow_ps = nccl_flow_time_ps(&comm, m, call->what, &choice, call->bytes, NCCL_FLOW_FOLDED);
     return ST_OK;

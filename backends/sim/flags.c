@@ -1,5 +1,6 @@
 #include "backends/sim/flags.h"
 
+#include "backends/sim/fold.h"
 #include "backends/sim/jitter.h"
 #include "backends/sim/stats.h"
 #include "backends/sim/tracing.h"
@@ -135,21 +136,38 @@ void flags_open(struct sim *s)
     pool_init(&s->signals, sizeof(struct traced_signal));
 }
 
-void flags_signal(struct sim *s, uint32_t rank, const struct task *t, struct signal_origin from, uint64_t late_ps)
+static uint64_t signal_ps(const struct sim *s, const struct task *t, uint32_t rank, uint32_t to)
+{
+    /* What a NIC raises is polled in local memory, like a flag of the rank's own. */
+    bool peer = to != rank && world_same_node(s->program->world, to, rank);
+    uint64_t ps = peer ? s->machine->flag.peer_ps : s->machine->flag.local_ps;
+
+    if (t->op == OP_PUT && to == rank)
+        ps += s->machine->nic.latency_ps; /* the acknowledgement's way back */
+    return ps;
+}
+
+/* A put's on a node that is not simulated becomes the one that arrives in its place. */
+static uint64_t signal_slot(const struct sim *s, const struct task_id *id, const struct task *t, uint32_t i, uint32_t to)
+{
+    struct signal arrives;
+
+    if (to < s->rank_count)
+        return flag_slot(s, to, t->signals[i].flag);
+    arrives = fold_arrival(s, id, i, to);
+    return flag_slot(s, arrives.rank, arrives.flag);
+}
+
+void flags_signal(struct sim *s, const struct task_id *id, const struct task *t, struct signal_origin from,
+                  uint64_t late_ps)
 {
     for (uint32_t i = 0; i < t->signal_count; i++) {
         const struct signal *g = &t->signals[i];
         uint32_t first;
-        uint32_t count = program_target_ranks(s->program, rank, g->rank, &first);
+        uint32_t count = program_target_ranks(s->program, id->rank, g->rank, &first);
 
-        for (uint32_t to = first; to < first + count; to++) {
-            /* What a NIC raises is polled in local memory, like a flag of the rank's own. */
-            bool peer = to != rank && world_same_node(s->program->world, to, rank);
-            uint64_t ps = peer ? s->machine->flag.peer_ps : s->machine->flag.local_ps;
-
-            if (t->op == OP_PUT && to == rank)
-                ps += s->machine->nic.latency_ps; /* the acknowledgement's way back */
-            send(s, late_ps + jitter_spread(s, DELAY_SIGNAL, to, ps), flag_slot(s, to, g->flag), g->add, from);
-        }
+        for (uint32_t to = first; to < first + count; to++)
+            send(s, late_ps + jitter_spread(s, DELAY_SIGNAL, to, signal_ps(s, t, id->rank, to)),
+                 signal_slot(s, id, t, i, to), g->add, from);
     }
 }

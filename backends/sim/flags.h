@@ -15,7 +15,8 @@ bool flags_would_meet(const struct sim *s, const struct worker *worker, const st
 
 void flags_open(struct sim *s);
 
-/* Raises what the task of `rank` signals, each after its latency and `late_ps`. */
-void flags_signal(struct sim *s, uint32_t rank, const struct task *t, struct signal_origin from, uint64_t late_ps);
+/* Raises what the task signals, each after its latency and `late_ps`. */
+void flags_signal(struct sim *s, const struct task_id *id, const struct task *t, struct signal_origin from,
+                  uint64_t late_ps);
 
 #endif

@@ -36,7 +36,7 @@ static void land(struct sim *s, struct flight *f)
     data_finish(s, &f->id, &t, &f->accesses);
     if (t.op == OP_PUT || transfer_is_remote(s, f->id.rank, &t))
         tracing_landed(s, f);
-    flags_signal(s, f->id.rank, &t, (struct signal_origin){f->worker, f->left_ps}, 0);
+    flags_signal(s, &f->id, &t, (struct signal_origin){f->worker, f->left_ps}, 0);
 }
 
 static void all_arrived(struct sim *s, struct flight *f)

@@ -68,9 +68,11 @@ static void collect_lost(const struct sim *s, struct hang *h, struct hang_open *
 
 static void collect_ranks(const struct sim *s, struct hang_rank *out)
 {
-    for (uint32_t rank = 0; rank < s->rank_count; rank++) {
-        out[rank].epoch = s->ranks[rank].epoch;
-        memcpy(out[rank].popped, s->ranks[rank].cursors, sizeof out[rank].popped);
+    for (uint32_t rank = 0; rank < world_ranks(s->program->world); rank++) {
+        const struct rank *r = &s->ranks[rank % s->rank_count]; /* folded: its like on node 0 */
+
+        out[rank].epoch = r->epoch;
+        memcpy(out[rank].popped, r->cursors, sizeof out[rank].popped);
         out[rank].fate = fault_fate(s, rank);
     }
 }
@@ -82,7 +84,7 @@ void hang_describe(struct sim *s, enum status st, const char *headline)
     size_t workers = (size_t)s->rank_count * s->workers_per_rank;
     struct stuck *stuck = calloc(workers + 1, sizeof *stuck);
     struct hang_open *open = calloc(workers + FAULT_LOST_MAX, sizeof *open);
-    struct hang_rank *ranks = calloc(s->rank_count, sizeof *ranks);
+    struct hang_rank *ranks = calloc(world_ranks(s->program->world), sizeof *ranks);
     struct hang hang = {.program = s->program,
                         .ranks = ranks,
                         .stuck = stuck,

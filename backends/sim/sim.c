@@ -10,6 +10,7 @@
 #include "backends/sim/epoch.h"
 #include "backends/sim/fault.h"
 #include "backends/sim/flags.h"
+#include "backends/sim/fold.h"
 #include "backends/sim/hang.h"
 #include "backends/sim/jitter.h"
 #include "backends/sim/state.h"
@@ -39,6 +40,8 @@ static const struct option options[] = {
      .help = "streams of a GEMM or attention: pieces that others' rows are cut into at most, to replay a program by hand"},
     {"streams_own", OPTION_COUNT, offsetof(struct sim_options, streams_own), "32", .min = 1, .max = 32,
      .help = "the same of a rank's own rows, which all-reduce can cut"},
+    {"fold", OPTION_CHOICE, offsetof(struct sim_options, fold), "auto", .choices = FOLD_CHOICES,
+     .help = "simulate one node for all, where all do the same: node: or refuse; auto: above 1024 ranks, where it can be"},
     {"memory", OPTION_SIZE, offsetof(struct sim_options, memory_bytes), "0B",
      .help = "refuse to run above this estimate; 0B: the run's own limit alone"},
     {"fault", OPTION_CHOICE, offsetof(struct sim_options, fault), "none", .choices = FAULT_CHOICES,
@@ -108,7 +111,7 @@ static uint64_t memory_bytes(const struct job *job)
 {
     const struct program *p = job->program;
     const struct sim_options *o = job->options;
-    uint64_t ranks = world_ranks(job->world), bytes;
+    uint64_t ranks = fold_ranks(job), bytes;
 
     if (!p)
         return BASE_BYTES + ranks * PORT_BYTES;
@@ -246,7 +249,7 @@ static void sim_close(struct sim *s)
 
 static enum engine_api choose_engine(const struct sim *s)
 {
-    if (s->options.engine == ENGINE_AUTO && s->rank_count > SIMGRID_RANKS_MAX)
+    if (s->options.engine == ENGINE_AUTO && (s->folds || s->rank_count > SIMGRID_RANKS_MAX))
         return ENGINE_FLUID;
     return (enum engine_api)s->options.engine;
 }
@@ -254,11 +257,13 @@ static enum engine_api choose_engine(const struct sim *s)
 static enum status sim_open(struct sim *s)
 {
     epoch_plan(s);
+    TRY(fold_open(s));
     TRY(fault_open(s));
     TRY(check_duration(s));
     TRY(check_memory(s));
     TRY(open_tables(s));
-    TRY(fabric_create(s->machine, s->program->world, choose_engine(s), &s->fabric));
+    TRY(fabric_create(s->machine, s->program->world, s->rank_count / s->program->world.gpus_per_node,
+                      choose_engine(s), &s->fabric));
     s->engine = fabric_engine(s->fabric);
     jitter_open(s, s->job->seed);
     stats_open(s);
@@ -277,6 +282,7 @@ static void sim_run(struct sim *s)
         hang_describe(s, ST_HANG, "no progress: every worker waits and nothing is in flight");
     data_verdict(s);
     stats_close(s);
+    fold_close(s);
 }
 
 static enum status run(const struct job *job, struct run_result *r)
@@ -286,7 +292,6 @@ static enum status run(const struct job *job, struct run_result *r)
         .job = job,
         .program = job->program,
         .machine = &machine,
-        .rank_count = world_ranks(job->program->world),
         .workers_per_rank = workers_per_rank(job->program),
         .result = r,
         .options = {.disorder = 1, .launches = 1},

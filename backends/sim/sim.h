@@ -21,6 +21,7 @@ struct sim_options {
     uint64_t streams_others, streams_own; /* pieces of the streams baseline at most; 0: as many as it can */
     uint64_t launches;     /* kernels that an epoch takes, one behind the other */
     uint64_t memory_bytes; /* refuse to run above; 0: the job's limit alone */
+    uint32_t fold;         /* enum fold_mode */
 
     uint32_t fault; /* enum fault_kind; fault.h says which of the others it reads */
     uint64_t fault_rank, fault_put;

@@ -126,7 +126,8 @@ struct sim {
     const struct program *program;
     const struct machine *machine; /* the job's, as changed by options */
     struct sim_options    options;
-    uint32_t              rank_count, workers_per_rank;
+    uint32_t              rank_count, workers_per_rank; /* rank_count: that are simulated, the first ones */
+    bool                  folds; /* those of node 0 stand for all (fold.h) */
     uint64_t              epochs, warmup; /* to run; of these not counted */
 
     struct fabric *fabric;

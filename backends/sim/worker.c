@@ -263,7 +263,7 @@ static bool phase_finish(struct sim *s, struct worker *w)
     control_finish(s, &w->id, &w->task);
     data_finish(s, &w->id, &w->task, &w->accesses);
     tracing_task(s, w);
-    flags_signal(s, w->id.rank, &w->task, (struct signal_origin){worker_index(s, w), sim_now(s)}, flush_ps);
+    flags_signal(s, &w->id, &w->task, (struct signal_origin){worker_index(s, w), sim_now(s)}, flush_ps);
     epoch_task_done(s, w->id.rank, flush_ps);
     w->phase = PHASE_POP;
     return true;

@@ -23,7 +23,7 @@ static const struct part {
     {MEASURED_COPY, false, false, {"copy.push_rate", "copy.pull_rate", "copy.drained", "copy.pipelined"}},
     {MEASURED_QUANTITY, false, true,
      {"host.launch", "host.issue", "host.event", "flag.dispatch", "flag.local", "flag.peer", "gemm.flush",
-      "copy.reduce_rate", "gpu.memory_rate", "nvlink.rate", "nvlink.engine_rate", "nvlink.engine"}},
+      "attention.carry", "copy.reduce_rate", "gpu.memory_rate", "nvlink.rate", "nvlink.engine_rate", "nvlink.engine"}},
 };
 
 _Static_assert(1 + MACHINE_TABLE_MAX <= FIT_PARAMETERS_MAX, "gemm.fixed and all steps are fitted at once");

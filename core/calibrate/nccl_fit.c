@@ -42,6 +42,14 @@ static const struct key net_keys[] = {
     {NULL, 0},
 };
 
+/* EFA's own plugin for NCCL (aws-ofi-nccl) knows its network's times of a p5. */
+static const struct key efa_keys[] = {
+    {"nccl_flow.net_ll", 20e6},   /* of its tuner's model, src/tuner/nccl_ofi_model.cpp */
+    {"nccl_flow.net", 75e6},      /* that it declares to NCCL, src/platform-aws.cpp */
+    {"nccl_flow.net_rate", 24e9}, /* as above */
+    {NULL, 0},
+};
+
 void nccl_fit_take(const struct nccl_fit *fit, struct machine *m)
 {
     for (uint32_t i = 0; i < fit->constant_count; i++)
@@ -164,7 +172,7 @@ const struct nccl_fit *nccl_fit_of(struct nccl_fits *f, const struct nccl_row *l
     snprintf(fit.family, sizeof fit.family, "%s", like->network);
     snprintf(fit.without, sizeof fit.without, "%s", without);
     nccl_fit_take(node, &fit.machine);
-    add_constants(&fit, net_keys);
+    add_constants(&fit, strcmp(fit.family, "efa") == 0 ? efa_keys : net_keys);
     found = find_fit(f, &fit);
     return found ? found : add_fit(f, &fit);
 }

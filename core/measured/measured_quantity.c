@@ -63,6 +63,13 @@ static double peer_tile_hop(const struct machine *m, uint64_t bytes)
     return tile + US(m->nvlink.latency_ps + m->flag.peer_ps) + (double)bytes / m->nvlink.rate * 1e6;
 }
 
+/* What a task of a chain adds that takes up an earlier one's result, beside its steps. */
+static double chained_task(const struct machine *m, uint64_t bytes)
+{
+    (void)bytes;
+    return US(m->attention.fixed_ps + m->attention.carry_ps);
+}
+
 static double both_ways(const struct machine *m, uint64_t bytes)
 {
     (void)bytes;
@@ -96,6 +103,7 @@ static const struct quantity quantities[] = {
     {"peer task hop", "us", peer_task_hop},     /* the same over NVLink */
     {"tile hop", "us", tile_hop},               /* a GEMM tile of one step that waits for another's */
     {"peer tile hop", "us", peer_tile_hop},     /* the same over NVLink, a tile of so many bytes */
+    {"chained task", "us", chained_task},       /* attention: one more in the place of a longer one */
     {"both ways", "GB/s", both_ways},           /* what a GPU sends while it receives as much */
     {"reducing CTA", "GB/s", reducing_cta},     /* read plus written */
     {"memory copy", "GB/s", memory_copy},       /* by all SMs, read plus written */

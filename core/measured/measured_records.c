@@ -1,4 +1,5 @@
-/* Records of the cuda backend's benchmarks, a JSON object a line: plain GEMMs and attention, beside the library. */
+/* Records of the cuda backend's benchmarks, a JSON object a line: plain GEMMs and attention, beside the library, and
+ * attention in chains of tasks. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,6 +92,41 @@ static bool read_record(const json_t *record, const struct contestant *c, struct
     return true;
 }
 
+/* Attention over the same keys by one task a tile. */
+struct whole_walk {
+    char   shape[64];
+    double ms;
+};
+
+/* "chain of 4": the time that each task after a tile's first adds.  Others, and what has a mask, are left out. */
+static bool read_walk(const json_t *record, const struct machine *m, struct whole_walk *whole,
+                      struct measured_rows *rows)
+{
+    const char *shape = text_of(record, "shape"), *who = text_of(record, "contestant");
+    double ms = json_number_value(json_object_get(record, "median_ms"));
+    unsigned long long heads, seq, dim, links;
+    int used = 0;
+
+    if (sscanf(shape, EXTENT "x" EXTENT "x" EXTENT "%n", &heads, &seq, &dim, &used) != 3 || !heads || !seq ||
+        !(ms > 1e-6 && ms < 1e6))
+        return false;
+    if (strcmp(who, "whole") == 0) {
+        snprintf(whole->shape, sizeof whole->shape, "%s", shape);
+        whole->ms = ms;
+    }
+    if (shape[used] || sscanf(who, "chain of %8llu", &links) != 1)
+        return true;
+    if (links < 2 || strcmp(whole->shape, shape) != 0 || ms <= whole->ms)
+        return false;
+    double more = (double)(links - 1) * (double)heads * (double)ceil_div(seq, m->attention.tile_queries);
+    struct measured r = {.kind = MEASURED_QUANTITY, .fitted = true, .quantity = quantity_find("chained task")};
+    r.value = (ms - whole->ms) * 1e3 * (double)m->gpu.sms / more;
+    snprintf(r.what, sizeof r.what, "%s", r.quantity->name);
+    snprintf(r.detail, sizeof r.detail, "%s in %llu tasks", shape, links);
+    measured_add(rows, &r);
+    return true;
+}
+
 /* "NVIDIA H200" is a machine's "H200". */
 static enum status check_gpu(const json_t *record, const struct machine *m, const char *path, uint32_t line)
 {
@@ -102,8 +138,16 @@ static enum status check_gpu(const json_t *record, const struct machine *m, cons
     return ST_INPUT;
 }
 
+static enum status refuse_record(const json_t *record, const char *path, uint32_t line)
+{
+    log_error("%s:%u: %s of shape \"%.60s\" and median_ms %g is nothing that can be simulated", path, line,
+              text_of(record, "bench"), text_of(record, "shape"),
+              json_number_value(json_object_get(record, "median_ms")));
+    return ST_INPUT;
+}
+
 static enum status read_line(const char *text, const struct machine *m, const char *path, uint32_t line,
-                             struct measured_rows *rows)
+                             struct whole_walk *whole, struct measured_rows *rows)
 {
     json_error_t error;
     json_t *record = json_loads(text, 0, &error);
@@ -116,9 +160,9 @@ static enum status read_line(const char *text, const struct machine *m, const ch
     } else if (strcmp(text_of(record, "record"), "gpu_run") == 0) {
         st = check_gpu(record, m, path, line);
     } else if (c && !read_record(record, c, rows)) {
-        log_error("%s:%u: %s of shape \"%.60s\" and median_ms %g is nothing that can be simulated", path, line,
-                  c->bench, text_of(record, "shape"), json_number_value(json_object_get(record, "median_ms")));
-        st = ST_INPUT;
+        st = refuse_record(record, path, line);
+    } else if (strcmp(text_of(record, "bench"), "walks") == 0 && !read_walk(record, m, whole, rows)) {
+        st = refuse_record(record, path, line);
     }
     json_decref(record);
     return st;
@@ -127,6 +171,7 @@ static enum status read_line(const char *text, const struct machine *m, const ch
 enum status measured_read_records(const char *path, const struct machine *m, struct measured_rows *rows)
 {
     char *text, *rest, *line;
+    struct whole_walk whole = {.ms = 0};
     size_t size;
     uint32_t number = 0;
     enum status st = ST_OK;
@@ -136,7 +181,7 @@ enum status measured_read_records(const char *path, const struct machine *m, str
     while (st >= 0 && (line = strsep(&rest, "\n")) != NULL) {
         number++;
         if (line[0])
-            st = read_line(line, m, path, number, rows);
+            st = read_line(line, m, path, number, &whole, rows);
     }
     free(text);
     return st;

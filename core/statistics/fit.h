@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define FIT_PARAMETERS_MAX 12
+#define FIT_PARAMETERS_MAX 16
 
 /* Writes `count` residuals for `parameters`: log(model / measured). */
 typedef void fit_fn(void *arg, const double *parameters, double *residuals_out);

@@ -44,6 +44,12 @@ sed 's/NVIDIA H200/NVIDIA A100/' gemm.jsonl >other.jsonl
 calibrate 2 'other.jsonl:1: measured on NVIDIA A100; machine h200-1 has' h200-1 other.jsonl
 sed '3s/8192x8192x8192/8192x0x8192/' gemm.jsonl >zero.jsonl
 calibrate 2 'zero.jsonl:3: gemm of shape "8192x0x8192"' h200-1 zero.jsonl
+grep -h '"gpu_run"\|"walks"' "$SOURCE/results/cuda-h200-attention.jsonl" >walks.jsonl
+calibrate 0 'attention.carry .*read off' h200-1 walks.jsonl
+sed '4s/chain of 4/chain of 1/' walks.jsonl >short.jsonl
+calibrate 2 'short.jsonl:4: walks of shape "64x12288x128"' h200-1 short.jsonl
+sed '2d' walks.jsonl >alone.jsonl
+calibrate 2 'alone.jsonl:3: walks of shape "64x12288x128"' h200-1 alone.jsonl
 sed '2s/$/}/' gemm.jsonl >broken.jsonl
 calibrate 2 'broken.jsonl:2:[0-9]+: ' h200-1 broken.jsonl
 head -3 "$SOURCE/results/reference/h200/copies-2gpu.csv" >copies.csv

@@ -29,11 +29,14 @@ static void note(void *arg, uint64_t id, uint64_t unused)
     seen.at_ps[id] = engine_now_ps(fabric_engine(seen.fabric));
 }
 
+static void open_part(struct world w, uint32_t nodes, enum engine_api api)
+{
+    ck_assert_int_eq(fabric_create(&machine, w, nodes, api, &seen.fabric), ST_OK);
+}
+
 static void open_fabric(uint32_t nodes, uint32_t gpus_per_node)
 {
-    struct world w = {nodes, gpus_per_node};
-
-    ck_assert_int_eq(fabric_create(&machine, w, ENGINE_AUTO, &seen.fabric), ST_OK);
+    open_part((struct world){nodes, gpus_per_node}, nodes, ENGINE_AUTO);
 }
 
 static void run(void)
@@ -230,6 +233,36 @@ START_TEST(a_world_has_only_the_links_it_can_use)
 }
 END_TEST
 
+/* Every node sends along its rails and across them; node 0's in link has what the nodes before it send. */
+static void put_everywhere(struct world w, uint32_t nodes)
+{
+    fabric_destroy(seen.fabric);
+    open_part(w, nodes, ENGINE_FLUID);
+    for (uint32_t node = 0; node < nodes; node++) {
+        uint32_t next = (node + 1) % w.nodes, after = (node + 2) % w.nodes;
+
+        put(world_rank(w, node, 0), world_rank(w, next, 0), 1000000, 3 * node);
+        put(world_rank(w, node, 0), world_rank(w, after, 0), 3000000, 3 * node + 1);
+        put(world_rank(w, node, 1), world_rank(w, next, 0), 2000000, 3 * node + 2);
+    }
+    run();
+}
+
+START_TEST(one_node_stands_for_all)
+{
+    struct world w = {3, 2};
+    uint64_t whole_ps[3];
+
+    put_everywhere(w, w.nodes);
+    for (int i = 0; i < 3; i++)
+        whole_ps[i] = seen.at_ps[i];
+    put_everywhere(w, 1);
+    for (int i = 0; i < 3; i++)
+        ck_assert_uint_eq(seen.at_ps[i], whole_ps[i]);
+    ck_assert_uint_gt(whole_ps[2], 2 * 2000000 / 50 * 1000); /* it shared the way in */
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("fabric");
@@ -249,6 +282,7 @@ int main(void)
     tcase_add_test(tc, receivers_are_shared);
     tcase_add_test(tc, links_report_their_use);
     tcase_add_loop_test(tc, a_world_has_only_the_links_it_can_use, 0, 4);
+    tcase_add_test(tc, one_node_stands_for_all);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }

@@ -169,6 +169,20 @@ START_TEST(no_ring_is_faster_than_its_links)
 }
 END_TEST
 
+/* The largest world, in which each NIC of a tree carries the whole of its rail's part up and down. */
+START_TEST(trees_go_up_to_the_largest_world)
+{
+    struct fold_row r = {128, 8, COLLECTIVE_ALL_REDUCE, NCCL_NVLS_TREE, NCCL_SIMPLE, 16, 4096 * MIB};
+    struct machine m;
+
+    load("hgx-h100-cx7", &m);
+    ck_assert_uint_eq(r.nodes * r.gpus, NCCL_FLOW_RANKS_MAX);
+    double least_us = 2 * (double)r.bytes / r.gpus / m.nic.rate * 1e6;
+    double us = (double)time_of(&r, NCCL_FLOW_FOLDED) / 1e6;
+    ck_assert_msg(us > least_us && us < 1.1 * least_us, "%.1f us, NICs %.1f us", us, least_us);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("nccl_flow");
@@ -181,6 +195,7 @@ int main(void)
     tcase_add_loop_test(tc, folding_changes_little, 0, FOLDS);
     tcase_add_loop_test(tc, time_rises_with_size, 0, FOLDS);
     tcase_add_test(tc, no_ring_is_faster_than_its_links);
+    tcase_add_test(tc, trees_go_up_to_the_largest_world);
     suite_add_tcase(suite, tc);
     return suite_run(suite);
 }

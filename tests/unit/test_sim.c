@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends/sim/fault.h"
+#include "backends/sim/fold.h"
 #include "sim_script.h"
 
 #include "../suite.h"
@@ -500,6 +501,78 @@ START_TEST(a_put_reads_its_source_until_it_is_sent)
 }
 END_TEST
 
+/* ---- folding ---- */
+
+/* Four nodes of one GPU: a tile of its own for each, whose result goes to the next node, which computes on it.  The
+ * flag's number is the sender's, as kernels have it. */
+static void init_ring(void)
+{
+    script_init(&s, 4, 1);
+    s.options.engine = ENGINE_FLUID;
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        task_signal(script_gemm(&s, rank, COMPUTE, 640, rank), rank, DONE, 1);
+        task_wait(script_put(&s, rank, COMM, 0, (rank + 1) % 4, READY + rank), DONE, 1, FLAG_TOTAL);
+        task_wait(script_gemm(&s, rank, COMPUTE, 64, rank), READY + (rank + 3) % 4, 1, FLAG_TOTAL);
+    }
+}
+
+START_TEST(one_node_stands_for_all)
+{
+    struct run_result whole, folded;
+
+    init_ring();
+    s.job.timing = (struct timing){.mode = TIMING_PIPELINED, .warmup = 1, .iterations = 3};
+    whole = script_run(&s);
+    s.options.fold = FOLD_NODE;
+    folded = script_run(&s);
+    ck_assert_int_eq(folded.status, ST_OK);
+    ck_assert_uint_eq(folded.sample_ps[0], whole.sample_ps[0]);
+    ck_assert_uint_eq(folded.tasks, whole.tasks);
+    ck_assert_uint_eq(folded.put_bytes, whole.put_bytes);
+    ck_assert_uint_eq(folded.crews[COMPUTE].busy_ps, whole.crews[COMPUTE].busy_ps);
+    ck_assert_uint_eq(folded.links[1].bytes, whole.links[1].bytes);
+    ck_assert_ptr_nonnull(strstr(folded.model, "1 of 4 nodes"));
+}
+END_TEST
+
+/* What the last node may do otherwise. */
+enum { OTHER_K, OTHER_ROWS, OTHER_TARGET, OTHER_FLAG, OTHER_VALUE, FEWER_WAITS, ONE_TASK_MORE, OTHERS };
+
+static void make_other(int what)
+{
+    struct task *own = &s.tasks[3][COMPUTE][0], *waits = &s.tasks[3][COMPUTE][1], *put = &s.tasks[3][COMM][0];
+
+    if (what == OTHER_K)
+        own->k = 64;
+    else if (what == OTHER_ROWS)
+        put->m = 16;
+    else if (what == OTHER_TARGET)
+        put->out[0].rank = put->signals[0].rank = 1;
+    else if (what == OTHER_FLAG)
+        waits->waits[0].flag = DONE;
+    else if (what == OTHER_VALUE)
+        own->signals[0].add = 2;
+    else if (what == FEWER_WAITS)
+        waits->wait_count = 0;
+    else
+        script_gemm(&s, 3, COMPUTE, 64, 3);
+}
+
+START_TEST(a_node_that_differs_is_not_folded)
+{
+    struct run_result r;
+
+    init_ring();
+    make_other(_i);
+    s.options.fold = FOLD_NODE;
+    r = script_run(&s);
+    ck_assert_int_eq(r.status, ST_INPUT);
+    ck_assert_msg(strstr(r.report, "one node cannot stand for all 4: ") != NULL, "%s", r.report);
+    s.options.fold = FOLD_AUTO;
+    ck_assert_ptr_null(strstr(script_run(&s).model, "nodes"));
+}
+END_TEST
+
 START_TEST(memory_is_estimated_before_it_is_taken)
 {
     script_init(&s, 1, 4);
@@ -547,6 +620,8 @@ int main(void)
     tcase_add_test(faults, disorder_repeats_with_its_seed_and_spreads_wide);
     tcase_add_test(faults, slow_ones_take_their_factor);
     tcase_add_loop_test(faults, a_fatal_fault_is_reported, 0, sizeof fatal / sizeof *fatal);
+    tcase_add_test(time, one_node_stands_for_all);
+    tcase_add_loop_test(broken, a_node_that_differs_is_not_folded, 0, OTHERS);
     suite_add_tcase(suite, time);
     suite_add_tcase(suite, faults);
     suite_add_tcase(suite, broken);
