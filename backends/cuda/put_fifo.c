@@ -88,7 +88,7 @@ static bool take_command(struct put_fifo *f, struct put *out, uint64_t *epoch_ou
     __atomic_store_n(&slot->word, 0, __ATOMIC_RELAXED);
     __atomic_store_n(f->tail, ++f->taken, __ATOMIC_RELEASE);
     *epoch_out = word >> 32;
-    f->under_way[(uint32_t)word - 1] = *epoch_out;
+    f->under_way[(uint32_t)word - 1] = (uint32_t)*epoch_out;
     fill_put(f, (uint32_t)word - 1, *epoch_out, rows, out);
     return true;
 }

@@ -318,7 +318,7 @@ enum status rig_create(const struct job *job, struct rig *r)
 
 void rig_destroy(struct rig *r)
 {
-    rig_stop_proxies(r, true);
+    rig_stop_proxies(r);
     rig_close_net(r);
     if (r->way.stuck)
         return;

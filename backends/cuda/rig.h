@@ -105,7 +105,7 @@ struct rig {
     struct way way;        /* these five: where there is a second node */
     enum reach reach;
     bool broken;           /* a way to another node, or that node; `why` has the words */
-    bool abandon;          /* proxies end without delivering */
+    bool ending;           /* the proxies are no longer needed */
     struct proxy_result puts;
     char why[2048]; /* of a status < 0 */
 };
@@ -171,8 +171,9 @@ enum status rig_start_proxies(struct rig *r);
 enum status rig_meet(struct rig *r);
 /* ST_OK, or what is wrong with a proxy or another node. */
 enum status rig_check_net(struct rig *r);
-/* What was pushed is still delivered, unless `now`; fills r->puts.  Safe twice. */
-enum status rig_stop_proxies(struct rig *r, bool now);
+/* At once: what is still on its way matters to nobody once all nodes have come to the end, or the run has failed.  Fills
+ * r->puts.  Safe twice. */
+enum status rig_stop_proxies(struct rig *r);
 void rig_close_net(struct rig *r);
 
 /* ---- rig_direct.c ---- */

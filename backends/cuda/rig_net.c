@@ -45,7 +45,7 @@ static enum status check_proxy(const struct rig *r, uint32_t place)
 static bool is_ending(void *rig)
 {
     const struct rig *r = rig;
-    bool ending = r->abandon;
+    bool ending = r->ending;
 
     for (uint32_t i = 0; i < r->rank_count; i++)
         ending = ending || check_proxy(r, i) < 0;
@@ -288,7 +288,7 @@ static void *stop_proxies(void *rig)
     for (uint32_t i = 0; i < r->rank_count; i++) {
         struct proxy_counters c = {0};
 
-        proxy_stop(r->ranks[i].proxy, r->abandon, &c);
+        proxy_stop(r->ranks[i].proxy, true, &c);
         r->ranks[i].proxy = NULL;
         r->puts.depth_sum += c.depth_sum;
         r->puts.depth_max = max_u64(r->puts.depth_max, c.depth_max);
@@ -297,11 +297,11 @@ static void *stop_proxies(void *rig)
     return NULL;
 }
 
-enum status rig_stop_proxies(struct rig *r, bool now)
+enum status rig_stop_proxies(struct rig *r)
 {
     if (!r->way.endpoints || !r->ranks)
         return ST_OK;
-    r->abandon = now;
+    r->ending = true;
     way_run_bounded(&r->way, stop_proxies, r);
     if (!r->way.stuck || r->broken)
         return ST_OK;

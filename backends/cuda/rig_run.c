@@ -237,7 +237,7 @@ enum status rig_run(struct rig *r, struct run_result *result)
 
     if (st == ST_OK)
         st = rig_meet(r); /* the proxies serve the other nodes until all have come to the end */
-    stopped = rig_stop_proxies(r, st < 0);
+    stopped = rig_stop_proxies(r);
     st = st < 0 ? st : stopped;
     fill(r, result);
     traced = rig_tell_trace(r); /* of a run that failed, too, if the devices still answer */

@@ -1,6 +1,7 @@
 #include "core/run/nodes.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +213,17 @@ static enum status exchange_hosts(struct nodes *n)
     return nodes_gather(n, host, sizeof host, n->hosts);
 }
 
+/* Launchers like to give a process one core; here it has many threads, which would wait for each other. */
+static void warn_of_binding(const struct start *s)
+{
+    long      online = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1 && online > 1)
+        log_warn("%s lets this process use 1 of %ld cores: mpirun --bind-to none, srun --cpus-per-task=%ld", s->by, online,
+                 online);
+}
+
 enum status nodes_open(struct nodes *n, const struct launcher *launcher)
 {
     struct start s = nodes_start();
@@ -231,6 +243,7 @@ enum status nodes_open(struct nodes *n, const struct launcher *launcher)
     n->launcher = launcher;
     if (n->count != s.count)
         return refuse(&s, launcher, n->count);
+    warn_of_binding(&s);
     return exchange_hosts(n);
 }
 

@@ -1,7 +1,7 @@
 /* Times of the cuda backend on one GPU, against cuBLAS and the unfused forms.  A line of JSON a
  * contestant on stdout, all samples in it; a summary on stderr.  bench_contest.h says how times are taken.
  *
- *   bench_cuda [gemm] [fused] [put] [groups] [moe] [trace]     default: all */
+ *   bench_cuda [gemm] [fused] [put] [staged] [groups] [moe] [trace]     default: all */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,12 +111,12 @@ static float time_program(struct contest *c, struct program *p, const char *name
     return ms;
 }
 
-static float time_hops(struct contest *c, uint64_t hops, bool puts, uint64_t bytes)
+static float time_hops(struct contest *c, uint64_t hops, bool puts, uint64_t bytes, const char *options)
 {
     struct program p;
 
     bench_hops(&p, hops, puts, bytes);
-    return time_program(c, &p, "hops", "") * 1000 / (float)hops;
+    return time_program(c, &p, "hops", options) * 1000 / (float)hops;
 }
 
 static float time_puts(struct contest *c, uint64_t count, uint32_t workers)
@@ -129,8 +129,8 @@ static float time_puts(struct contest *c, uint64_t count, uint32_t workers)
 
 static void bench_put(struct contest *c)
 {
-    float local = time_hops(c, 1000, false, 0), bare = time_hops(c, 1000, true, 0);
-    float data = time_hops(c, 200, true, 16384);
+    float local = time_hops(c, 1000, false, 0, ""), bare = time_hops(c, 1000, true, 0, "");
+    float data = time_hops(c, 200, true, 16384, "");
     float slow = time_puts(c, 2000, 1), fast = time_puts(c, 60000, 16);
 
     printf("{\"bench\": \"put\", \"local_hop_us\": %.3f, \"put_hop_us\": %.3f, "
@@ -141,6 +141,27 @@ static void bench_put(struct contest *c)
             "put      a hop by signal %.2f us, by bare put %.2f us, by a put of 16 KiB %.2f us; "
             "%.2f and %.2f M puts/s from 1 and 16 workers\n",
             local, bare, data, slow, fast);
+}
+
+/* The same over libfabric's TCP within the machine, by way of pinned memory at both ends. */
+static void bench_staged_put(struct contest *c)
+{
+    const struct transport *t = transport_find("ofi");
+    char why[256] = "built without libfabric";
+    float bare, data, large;
+
+    if (!t || transport_available(t, why, sizeof why) < 0) {
+        fprintf(stderr, "put      staged: skipped: %s\n", why);
+        return;
+    }
+    bare = time_hops(c, 200, true, 0, "transport=ofi");
+    data = time_hops(c, 200, true, 16384, "transport=ofi");
+    large = time_hops(c, 50, true, 1 << 20, "transport=ofi");
+    printf("{\"bench\": \"put_staged\", \"transport\": \"ofi\", \"put_hop_us\": %.3f, \"put_16KiB_hop_us\": %.3f, "
+           "\"put_1MiB_hop_us\": %.3f, \"runs\": %d}\n",
+           bare, data, large, RUNS);
+    fprintf(stderr, "put      staged over ofi: a hop by bare put %.2f us, by a put of 16 KiB %.2f us, of 1 MiB %.2f us\n",
+            bare, data, large);
 }
 
 /* ---- what the records of a traced launch cost ---- */
@@ -207,6 +228,8 @@ int main(int argc, char **argv)
     must_cuda(cudaEventCreate(&c.end), "event");
     if (wanted(argc, argv, "put"))
         bench_put(&c);
+    if (wanted(argc, argv, "staged"))
+        bench_staged_put(&c);
     if (wanted(argc, argv, "gemm") || wanted(argc, argv, "fused") || wanted(argc, argv, "groups"))
         must(cublas_open(&blas, why, sizeof why), "cublas", why);
     if (wanted(argc, argv, "gemm"))
