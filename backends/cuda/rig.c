@@ -59,13 +59,26 @@ static uint32_t workers_per_rank(const struct rig *r)
     return sum;
 }
 
+/* As if all workers had popped their first queue at once, before anybody did anything else. */
+static void count_dealt(const struct rig *r, struct rig_rank *rank)
+{
+    const struct program *p = r->program;
+
+    for (uint32_t c = 0; c < p->crew_count; c++)
+        if (p->crews[c].queue_count > 0)
+            rank->dealt[p->crews[c].queues[0]] += r->crew_workers[c];
+    for (uint32_t q = 0; q < p->queue_count; q++)
+        rank->dealt[q] = min_u64(rank->dealt[q], program_queue_length(p, rank->index, q));
+}
+
 /* Every worker that drains a queue pops once in vain. */
 static void count_pops(const struct rig *r, struct rig_rank *rank)
 {
     const struct program *p = r->program;
 
+    count_dealt(r, rank);
     for (uint32_t q = 0; q < p->queue_count; q++)
-        rank->pops_per_epoch[q] = program_queue_length(p, rank->index, q);
+        rank->pops_per_epoch[q] = program_queue_length(p, rank->index, q) - rank->dealt[q];
     for (uint32_t c = 0; c < p->crew_count; c++)
         for (uint32_t i = 0; i < p->crews[c].queue_count; i++)
             rank->pops_per_epoch[p->crews[c].queues[i]] += r->crew_workers[c];
@@ -91,6 +104,7 @@ static struct gpu_worker worker_of(const struct rig *r, const struct rig_rank *r
         w.queues[i] = (struct gpu_queue){
             .tasks = r->lowered.queue_first[rank->index * p->queue_count + q],
             .length = program_queue_length(p, rank->index, q),
+            .dealt = rank->dealt[q],
             .pops_per_epoch = rank->pops_per_epoch[q],
             .counter = (uintptr_t)(rank->counters + q),
         };
@@ -98,18 +112,37 @@ static struct gpu_worker worker_of(const struct rig *r, const struct rig_rank *r
     return w;
 }
 
+/* Deals each worker its first task; `dealt` counts, by queue. */
+static void deal_first(const struct rig *r, struct gpu_worker *w, const struct rig_rank *rank,
+                       uint64_t dealt[PROGRAM_QUEUES_MAX])
+{
+    const struct gpu_task *tasks = r->lowered.tasks.items;
+    uint32_t queue = r->program->crews[w->crew].queues[0];
+
+    if (w->queue_count > 0 && dealt[queue] < rank->dealt[queue])
+        w->first = tasks[w->queues[0].tasks + dealt[queue]++];
+}
+
+static void create_rank_workers(const struct rig *r, const struct rig_rank *rank,
+                                struct gpu_worker *out)
+{
+    uint64_t dealt[PROGRAM_QUEUES_MAX] = {0};
+
+    for (uint32_t c = 0; c < r->program->crew_count; c++)
+        for (uint32_t k = 0; k < r->crew_workers[c]; k++, out++) {
+            *out = worker_of(r, rank, c);
+            deal_first(r, out, rank, dealt);
+        }
+}
+
 static enum status create_workers(struct rig *r, struct device *d)
 {
-    uint32_t count = 0;
-
     d->worker_count = workers_per_rank(r) * d->rank_count;
     d->workers = calloc(d->worker_count + 1, sizeof *d->workers);
     if (!d->workers)
         return rig_fail(r, ST_MEMORY, "cuda: no memory for the workers");
     for (uint32_t i = 0; i < d->rank_count; i++)
-        for (uint32_t c = 0; c < r->program->crew_count; c++)
-            for (uint32_t k = 0; k < r->crew_workers[c]; k++)
-                d->workers[count++] = worker_of(r, &r->ranks[d->first_rank + i], c);
+        create_rank_workers(r, &r->ranks[d->first_rank + i], d->workers + i * workers_per_rank(r));
     return ST_OK;
 }
 

@@ -61,6 +61,7 @@ struct rig_rank {
     uint64_t *counters;     /* device: a pop counter per queue, the FIFO's head, rows dropped */
     uint64_t dropped;       /* the last of these, as last seen */
     uint64_t pops_per_epoch[PROGRAM_QUEUES_MAX];
+    uint64_t dealt[PROGRAM_QUEUES_MAX]; /* tasks that workers begin with */
     struct put_fifo fifo; /* these three: where there is a second node */
     struct endpoint *endpoint;
     struct proxy *proxy;

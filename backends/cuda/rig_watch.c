@@ -171,17 +171,18 @@ static void collect_device(const struct rig *r, const struct device *d, struct h
     free(stuck);
 }
 
-static void collect_rank(const struct rig *r, uint32_t rank, struct hang_rank *out)
+static void collect_rank(const struct rig *r, const struct rig_rank *rank, struct hang_rank *out)
 {
     uint64_t counters[PROGRAM_QUEUES_MAX];
 
     out->epoch = r->epoch;
-    if (cudaMemcpy(counters, r->ranks[rank].counters, r->program->queue_count * sizeof *counters,
+    if (cudaMemcpy(counters, rank->counters, r->program->queue_count * sizeof *counters,
                    cudaMemcpyDeviceToHost) != cudaSuccess)
         return;
     for (uint32_t q = 0; q < r->program->queue_count; q++)
-        out->popped[q] = min_u64(counters[q] - (r->epoch - 1) * r->ranks[rank].pops_per_epoch[q],
-                                 program_queue_length(r->program, rank, q));
+        out->popped[q] =
+            min_u64(rank->dealt[q] + counters[q] - (r->epoch - 1) * rank->pops_per_epoch[q],
+                    program_queue_length(r->program, rank->index, q));
 }
 
 void rig_report_hang(struct rig *r, char *out, size_t out_bytes)
@@ -201,7 +202,7 @@ void rig_report_hang(struct rig *r, char *out, size_t out_bytes)
         for (uint32_t i = 0; i < r->device_count; i++)
             collect_device(r, &r->devices[i], &h, flags, pushes);
         for (uint32_t i = 0; i < r->rank_count; i++)
-            collect_rank(r, i, &ranks[i]);
+            collect_rank(r, &r->ranks[i], &ranks[i]);
         hang_report_write(&h, "no progress: no flag and no queue has moved for the time-out", out,
                           out_bytes);
     }

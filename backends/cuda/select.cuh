@@ -47,13 +47,16 @@ PTX void await_flag_lanes(const site &s, const gpu_task &t, flag_wait f, uint32_
 }
 
 /* A control buffer that holds what it cannot means that somebody reads it before it is written. */
-PTX uint32_t control_value(uint64_t address, uint32_t limit)
+PTX uint32_t checked_control(int32_t v, uint32_t limit)
 {
-    int32_t v = __ldcg((const int32_t *)address);
-
     if (v < 0 || (uint32_t)v > limit)
         __trap();
     return (uint32_t)v;
+}
+
+PTX uint32_t control_value(uint64_t address, uint32_t limit)
+{
+    return checked_control(__ldcg((const int32_t *)address), limit);
 }
 
 /* What an entry {group, first, rows} leaves of the task. */
@@ -82,13 +85,18 @@ PTX void narrow(gpu_task &t, const gpu_select &sel, uint32_t group, uint32_t fir
 PTX void select_rows(const site &s, gpu_task &t)
 {
     const gpu_select sel = task_selects(s, t)->select;
-    uint64_t at = view_address(s, s.program->views[sel.view], sel.entry, 0);
+    const int32_t *at =
+        (const int32_t *)view_address(s, s.program->views[sel.view], sel.entry, 0);
+    int32_t first = __ldcg(at);
 
-    if (t.select == SELECT_COUNT)
-        narrow(t, sel, 0, 0, control_value(at, INT32_MAX));
-    else
-        narrow(t, sel, control_value(at, INT32_MAX), control_value(at + 4, INT32_MAX),
-               control_value(at + 8, INT32_MAX));
+    if (t.select == SELECT_COUNT) {
+        narrow(t, sel, 0, 0, checked_control(first, INT32_MAX));
+        return;
+    }
+    int32_t second = __ldcg(at + 1), third = __ldcg(at + 2); /* on their way together */
+
+    narrow(t, sel, checked_control(first, INT32_MAX), checked_control(second, INT32_MAX),
+           checked_control(third, INT32_MAX));
 }
 
 /* Whether term i of the task, counted over all its rows, names a row; traps if it names one that is

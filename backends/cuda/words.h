@@ -153,6 +153,7 @@ struct gpu_flag {
 struct gpu_queue {
     uint64_t tasks; /* index of the first */
     uint64_t length;
+    uint64_t dealt; /* first tasks of workers, which nobody pops */
     uint64_t pops_per_epoch; /* tasks, and one vain pop for each worker that drains it */
     uint64_t counter;        /* address */
 };
@@ -192,12 +193,16 @@ struct gpu_fifo {
 };
 
 struct gpu_worker {
+    struct gpu_task first; /* dealt by the host, so that it need not be popped and found; GPU_END: none */
     uint32_t rank, crew;
     uint32_t queue_count, reserved;
     uint64_t flags; /* address of the rank's struct gpu_flag[] */
     struct gpu_fifo fifo;
     struct gpu_queue queues[CREW_QUEUES_MAX];
+    uint64_t reserved2;
 };
+
+_Static_assert(sizeof(struct gpu_worker) % 16 == 0, "its first task is read in units of 16 bytes");
 
 /* Where a role of a worker stood when the run was aborted. */
 enum gpu_role { GPU_FETCH, GPU_LOAD, GPU_STORE, GPU_ROLE_COUNT };
