@@ -148,15 +148,13 @@ static void add_compute(struct moe_gemm *g, struct program *p)
 static void add_crews(struct moe_gemm *g, struct program *p, const struct moe_params *params, uint32_t sms)
 {
     const struct moe_dispatch *d = &g->dispatch;
-    bool relays = p->world.nodes > 1;
-    uint32_t others = relays ? (uint32_t)params->send_sms + 1 : 0;
+    uint32_t sending = p->world.nodes > 1 ? (uint32_t)params->send_sms : 0;
     uint32_t comm = (uint32_t)params->comm_sms, crew;
 
-    if (relays) {
-        program_crew_drains(p, program_add_crew(p, "send", (uint32_t)params->send_sms), d->send_queue);
-        program_crew_drains(p, program_add_crew(p, "relay", 1), d->relay_queue);
-    }
-    crew = program_add_crew(p, g->barrier ? "all" : "comm", g->barrier ? sms - others : comm);
+    if (sending)
+        program_crew_drains(p, program_add_crew(p, "send", sending), d->send_queue);
+    program_crew_drains(p, program_add_crew(p, "relay", 1), d->relay_queue);
+    crew = program_add_crew(p, g->barrier ? "all" : "comm", g->barrier ? sms - sending - 1 : comm);
     program_crew_drains(p, crew, d->control_queue);
     program_crew_drains(p, crew, d->pack_queue);
     if (d->lead > 0)
@@ -164,11 +162,9 @@ static void add_crews(struct moe_gemm *g, struct program *p, const struct moe_pa
     program_crew_drains(p, crew, d->gather_queue);
     if (g->barrier || params->join)
         program_crew_drains(p, crew, g->compute_queue);
-    if (!relays) /* all there is to do is to end the epoch */
-        program_crew_drains(p, crew, d->relay_queue);
     if (g->barrier)
         return;
-    crew = program_add_crew(p, "compute", sms - others - comm);
+    crew = program_add_crew(p, "compute", sms - sending - 1 - comm);
     if (d->lead > 0)
         program_crew_drains(p, crew, d->lead_queue);
     program_crew_drains(p, crew, g->compute_queue);
