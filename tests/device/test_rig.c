@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "backends/cuda/cuda.h"
+#include "backends/cuda/rig.h"
+#include "core/parse/option.h"
 #include "core/trace/trace.h"
 #include "fake_cuda.h"
 #include "harness.h"
@@ -53,10 +55,11 @@ static struct problem same_problem(const struct problem *problem, struct world w
     return *problem;
 }
 
+static const struct kernel kernel = {.name = "nothing", .global = same_problem};
+
 /* A rank a device, which has a task without data. */
 static void run(uint32_t warmup, bool traced, struct run_result *r)
 {
-    static const struct kernel kernel = {.name = "nothing", .global = same_problem};
     struct trace sink = {&counting};
     struct program p = {0};
     uint32_t queue;
@@ -189,6 +192,55 @@ START_TEST(links_that_carry_no_additions_are_refused)
 }
 END_TEST
 
+/* ---- first tasks ---- */
+
+/* `tasks` of them, for two crews of two workers: one begins with that queue, one comes to it later. */
+static void deal(uint64_t tasks, struct rig *r)
+{
+    static struct cuda_options options;
+    static struct program p;
+    static struct problem problem;
+    static struct job job;
+    uint32_t queue, late;
+
+    script_init(&p, (struct world){1, 1});
+    program_add_flags(&p, "flag", 1);
+    queue = script_queue_and_crew(&p, "main");
+    late = program_add_crew(&p, "late", 2);
+    program_crew_drains(&p, late, program_add_queue(&p, "nothing"));
+    program_crew_drains(&p, late, queue);
+    p.crews[0].workers = 2;
+    for (uint64_t i = 0; i < tasks; i++)
+        task_signal(script_task(&p, 0, queue, OP_NOP, 0, 0), 0, 0, 1);
+    option_defaults(cuda_backend.options, &options);
+    job = (struct job){.program = &p, .world = p.world, .kernel = &kernel, .problem = &problem,
+                       .options = &options};
+    ck_assert_msg(rig_create(&job, r) == ST_OK, "%s", r->why);
+}
+
+/* Each worker that begins with a queue has a task of it, as far as there are enough; who pops gets the
+ * others, and each worker that drains the queue pops once in vain. */
+START_TEST(first_tasks_are_dealt)
+{
+    static struct rig r;
+    uint64_t tasks = (uint64_t)_i, dealt = tasks < 2 ? tasks : 2;
+    const struct gpu_worker *w;
+
+    deal(tasks, &r);
+    w = r.devices[0].workers;
+    ck_assert_uint_eq(r.devices[0].worker_count, 4);
+    for (uint64_t i = 0; i < 4; i++) {
+        ck_assert_uint_eq(w[i].first.kind, i < dealt ? GPU_SIGNAL : GPU_END);
+        ck_assert_uint_eq(w[i].first.index, i < dealt ? i : 0);
+    }
+    ck_assert_uint_eq(w[0].queues[0].dealt, dealt);
+    ck_assert_uint_eq(w[3].queues[1].dealt, dealt);
+    ck_assert_uint_eq(w[0].queues[0].pops_per_epoch, tasks - dealt + 4);
+    ck_assert_uint_eq(w[3].queues[0].pops_per_epoch, 2);
+    rig_destroy(&r);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("rig");
@@ -202,6 +254,7 @@ int main(void)
     tcase_add_loop_test(c, one_that_traps_stops_all, 0, 3);
     tcase_add_loop_test(c, a_refused_launch_stops_all, 0, 3);
     tcase_add_test(c, links_that_carry_no_additions_are_refused);
+    tcase_add_loop_test(c, first_tasks_are_dealt, 0, 5);
     suite_add_tcase(s, c);
     return suite_run(s);
 }
