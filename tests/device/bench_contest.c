@@ -10,7 +10,7 @@
 #include "core/machine/machine.h"
 #include "core/parse/option.h"
 
-#define PAUSE_US 400000
+#define PAUSE_US 200000
 
 /* ---- contestants ---- */
 

@@ -9,6 +9,7 @@
 #include "kernels/kernels.h"
 
 enum { TILE_M = 128, TILE_N = 256, GROUPS_MAX = 64 };
+enum { HEIGHT = 8 }; /* entries that are computed together, column by column */
 
 /* ---- a grouped GEMM: a work list says which rows of A meet which group's rows of B ----
  *
@@ -70,7 +71,9 @@ static void group_task(const struct program *p, uint32_t rank, uint32_t queue, u
                        struct task *t)
 {
     const struct moe_problem *s = p->state;
-    uint64_t col = i % columns_of(s) * TILE_N;
+    uint64_t first = i / (HEIGHT * columns_of(s)) * HEIGHT, rest = i - first * columns_of(s);
+    uint64_t height = min_u64(HEIGHT, entry_count(s) - first);
+    uint64_t entry = first + rest % height, col = rest / height * TILE_N;
 
     (void)queue;
     t->op = OP_GEMM;
@@ -79,8 +82,7 @@ static void group_task(const struct program *p, uint32_t rank, uint32_t queue, u
     t->k = s->hidden;
     t->a = (struct operand){rank, BENCH_A, 0, t->k};
     t->b = (struct operand){rank, BENCH_B, col * t->k, t->k};
-    t->select =
-        (struct selection){SELECT_ENTRY, BENCH_LIST, i / columns_of(s), 0, s->inter * s->hidden};
+    t->select = (struct selection){SELECT_ENTRY, BENCH_LIST, entry, 0, s->inter * s->hidden};
     task_store_to(t, (struct operand){rank, BENCH_C, col, s->inter});
 }
 
@@ -252,7 +254,7 @@ static void contest_moe(struct contest *c, uint64_t tokens)
     enter_groups(c, "grouped GEMM", groups, EVEN);
     check_once(c, contest_enter_kernel(c, "fused", k, "comm_sms=16 lead=1000000 group=8",
                                        FORM_FUSED, world, p));
-    contest_enter_kernel(c, "fused, lead 16", k, "comm_sms=32 gather_rows=64 lead=16 group=8",
+    contest_enter_kernel(c, "fused, lead 64", k, "comm_sms=24 gather_rows=64 lead=64 group=8",
                          FORM_FUSED, world, p);
     check_once(c, contest_enter_kernel(c, "unfused", k, "group=8", FORM_UNFUSED, world, p));
     contest_hold(c);
