@@ -40,8 +40,8 @@ void put_fifo_close(struct put_fifo *f);
 /* Before a proxy drains it.  False: out of memory. */
 bool put_fifo_configure(struct put_fifo *f, const struct put_fifo_config *c);
 
-/* Once no proxy drains it: whether put `number` of `epoch` was handed over and is not complete.  NULL: no; else what became
- * of it, for reports. */
+/* Once no proxy drains it: whether put `number` of `epoch` was handed over and is not complete.  NULL: no; else what
+ * became of it, for reports. */
 const char *put_fifo_state(const struct put_fifo *f, uint32_t number, uint64_t epoch);
 
 extern const struct proxy_source put_fifo_source; /* of struct put_fifo */

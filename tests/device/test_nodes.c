@@ -1,13 +1,13 @@
-/* The cuda backend on several nodes, one process each, or all in one: puts go from a GPU's FIFO through its proxy over a
- * transport into a window of the other process, every element checked; and what each node says when one breaks.
+/* The cuda backend on several nodes, one process each, or all in one: puts go from a GPU's FIFO through its proxy over
+ * a transport into a window of the other process, every element checked; and what each node says when one breaks.
  *
- * Built twice: as test_cuda_nodes for a GPU, which the processes share, and as test_rig_nodes over a runtime that is none
- * (fake_cuda.h), whose kernels know what GEMM kernels consist of.
+ * Built twice: as test_cuda_nodes for a GPU, which the processes share, and as test_rig_nodes over a runtime that is
+ * none (fake_cuda.h), whose kernels know what GEMM kernels consist of.
  *
  *   test_rig_nodes [OPTIONS]
  *
- * OPTIONS are the cuda backend's, "transport=verbs transport_options=device=rxe0,rxe1": two processes over that transport
- * alone, which has to be there, staged and by "GPU" memory that it reaches. */
+ * OPTIONS are the cuda backend's, "transport=verbs transport_options=device=rxe0,rxe1": two processes over that
+ * transport alone, which has to be there, staged and by "GPU" memory that it reaches. */
 #include <check.h>
 #include <pthread.h>
 #include <signal.h>
@@ -173,7 +173,8 @@ static const struct refusal {
     int code;
 } refusals[] = {
     {"transport=loopback", "the transport loopback stays inside one process", 2},
-    {"transport=ofi transport_options=povider=tcp", "cuda.transport_options: transport ofi has no option \"povider\"", 2},
+    {"transport=ofi transport_options=povider=tcp", "cuda.transport_options: transport ofi has no option \"povider\"",
+     2},
 };
 
 START_TEST(what_cannot_be_is_refused)
