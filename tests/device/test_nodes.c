@@ -40,12 +40,18 @@ static const char *patience(void)
 
 #define COUNT(rows) (int)(sizeof(rows) / sizeof *(rows))
 
+static bool is_available(const char *transport, char *why, size_t why_bytes)
+{
+    const struct transport *t = transport_find(transport);
+
+    return t && transport_available(t, why, why_bytes) >= 0;
+}
+
 static bool can_run(const char *options)
 {
-    const struct transport *t = transport_find("ofi");
     char why[256] = "built without libfabric";
 
-    if (!strstr(options, "transport=ofi") || (t && transport_available(t, why, sizeof why) >= 0))
+    if (!strstr(options, "transport=ofi") || is_available("ofi", why, sizeof why))
         return true;
     fprintf(stderr, "test_nodes: skipped: ofi: %s\n", why);
     return false;
@@ -175,13 +181,16 @@ static const struct refusal {
     {"transport=loopback", "the transport loopback stays inside one process", 2},
     {"transport=ofi transport_options=povider=tcp", "cuda.transport_options: transport ofi has no option \"povider\"",
      2},
+    {"transport=verbs", "verbs", 5}, /* no device, or built without */
 };
 
 START_TEST(what_cannot_be_is_refused)
 {
     struct pair_outcome outcomes[2];
+    char why[256];
 
-    if (!can_run(refusals[_i].options))
+    if (!can_run(refusals[_i].options) ||
+        (strstr(refusals[_i].options, "verbs") && is_available("verbs", why, sizeof why)))
         return;
     pair_run(&(struct pair_trial){.backend = &cuda_backend,
                                   .kernel = kernel_rows[0].kernel,
