@@ -149,12 +149,15 @@ const struct proxy_source put_fifo_source = {.take = take, .complete = complete,
 
 /* ---- reports ---- */
 
-const char *put_fifo_state(const struct put_fifo *f, uint32_t number, uint64_t epoch)
+const char *put_fifo_state(const struct put_fifo *f, uint32_t number, uint64_t *epoch_out)
 {
-    if (f->under_way && f->under_way[number] == epoch)
+    *epoch_out = f->under_way ? f->under_way[number] : 0;
+    if (*epoch_out > 0)
         return "is on its way to another node";
     for (uint64_t i = 0; i < f->capacity; i++)
-        if (f->slots[i].word == (epoch << 32 | (number + 1)))
+        if ((uint32_t)f->slots[i].word == number + 1) {
+            *epoch_out = f->slots[i].word >> 32;
             return "waits for the proxy";
+        }
     return NULL;
 }

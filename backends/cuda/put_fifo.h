@@ -40,9 +40,9 @@ void put_fifo_close(struct put_fifo *f);
 /* Before a proxy drains it.  False: out of memory. */
 bool put_fifo_configure(struct put_fifo *f, const struct put_fifo_config *c);
 
-/* Once no proxy drains it: whether put `number` of `epoch` was handed over and is not complete.  NULL: no; else what became
- * of it, for reports. */
-const char *put_fifo_state(const struct put_fifo *f, uint32_t number, uint64_t epoch);
+/* Once no proxy drains it: what became of put `number`, for reports, and its epoch.  NULL: it was not handed over, or is
+ * complete. */
+const char *put_fifo_state(const struct put_fifo *f, uint32_t number, uint64_t *epoch_out);
 
 extern const struct proxy_source put_fifo_source; /* of struct put_fifo */
 

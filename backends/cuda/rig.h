@@ -171,10 +171,14 @@ enum status rig_start_proxies(struct rig *r);
 enum status rig_meet(struct rig *r);
 /* ST_OK, or what is wrong with a proxy or another node. */
 enum status rig_check_net(struct rig *r);
-/* At once: what is still on its way matters to nobody once all nodes have come to the end, or the run has failed.  Fills
- * r->puts.  Safe twice. */
+/* At once: what is still on its way matters to nobody once all nodes have come to the end, or the run has failed.
+ * Fills r->puts.  Safe twice. */
 enum status rig_stop_proxies(struct rig *r);
 void rig_close_net(struct rig *r);
+
+/* ---- rig_stage.c ---- */
+
+enum status rig_open_stages(struct rig *r, uint32_t depth); /* puts of a rank on their way at a time */
 
 /* ---- rig_direct.c ---- */
 

@@ -1,6 +1,6 @@
 /* Windows that a network card reads and writes itself.  The flags that it raises stand behind the window, in one
- * allocation: a card's writes to two memories are not ordered.  Where driver, kernel and device offer a dma-buf, that is
- * what the transport gets, else it is left to the peer-memory module. */
+ * allocation: a card's writes to two memories are not ordered.  Where driver, kernel and device offer a dma-buf, that
+ * is what the transport gets, else it is left to the peer-memory module. */
 #include <cuda.h>
 #include <string.h>
 #include <unistd.h>

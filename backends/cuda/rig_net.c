@@ -1,5 +1,5 @@
-/* The way between the nodes of a rig: a proxy a rank, near its GPU.  GPUs of one process reach each other through its copy
- * engines (loopback.h).  Network transports are given the windows where they reach a GPU's memory on all nodes
+/* The way between the nodes of a rig: a proxy a rank, near its GPU.  GPUs of one process reach each other through its
+ * copy engines (loopback.h).  Network transports are given the windows where they reach a GPU's memory on all nodes
  * (rig_direct.c), else pinned memory (stage.h). */
 #include <inttypes.h>
 #include <stdio.h>
@@ -59,7 +59,8 @@ static enum status check_proxies(struct rig *r)
         cudaError_t error = stage_error(&r->ranks[i].stage);
 
         if (st < 0)
-            return rig_fail(r, st, "rank %" PRIu32 ": %s", r->ranks[i].index,
+            return rig_fail(r, st, "rank %" PRIu32 ": %s%s", r->ranks[i].index,
+                            error == cudaSuccess ? "" : "a put's copy: ",
                             error == cudaSuccess ? endpoint_error(r->way.endpoints[i])
                                                  : cudaGetErrorString(error));
     }
@@ -96,67 +97,6 @@ enum status rig_meet(struct rig *r)
     char why[WAY_WHY_BYTES];
 
     return several_nodes(r) ? tell(r, way_meet(&r->way, why), why) : ST_OK;
-}
-
-/* ---- stages ---- */
-
-/* Puts are numbered as lowering numbers them: by rank, in the order of its queues. */
-struct staging {
-    struct rig *rig;
-    struct stage_part part;
-    bool opened; /* the part is known */
-    uint32_t from, number;
-};
-
-static bool see_put(void *arg, uint32_t from, const struct task *t, const struct signal *s)
-{
-    struct staging *x = arg;
-    const struct rig *r = x->rig;
-    uint32_t number = from == x->from ? x->number : 0;
-
-    x->from = from;
-    x->number = number + 1;
-    if (!x->opened)
-        stage_part_add(&x->part, r->program, t);
-    else if (s->rank - r->first_rank < r->rank_count)
-        return stage_expect(&rig_rank(r, s->rank)->stage, from, number, t, s);
-    return true;
-}
-
-static bool see_puts(struct staging *x)
-{
-    const struct program *p = x->rig->program;
-
-    x->from = UINT32_MAX;
-    return way_each_put(p, 0, world_ranks(p->world), see_put, x);
-}
-
-static enum status open_stage(struct rig *r, struct rig_rank *rank, struct stage_part part)
-{
-    struct stage_config c = {
-        .program = r->program,
-        .part = part,
-        .rank = rank->index,
-        .put_count = (uint32_t)r->lowered.puts[rank->index].count,
-        .depth = PUTS_UNDER_WAY,
-        .window = rank->window,
-        .put_flags = rank->put_flags,
-    };
-
-    TRY_CUDA(r, cudaSetDevice(rank->device->index));
-    TRY_CUDA(r, stage_open(&rank->stage, &c));
-    return ST_OK;
-}
-
-static enum status open_stages(struct rig *r)
-{
-    struct staging x = {.rig = r};
-
-    see_puts(&x);
-    for (uint32_t i = 0; i < r->rank_count; i++)
-        TRY(open_stage(r, &r->ranks[i], x.part));
-    x.opened = true;
-    return see_puts(&x) ? ST_OK : rig_fail(r, ST_MEMORY, "cuda: no memory for the puts that arrive");
 }
 
 /* ---- open and close ---- */
@@ -205,7 +145,7 @@ static enum status open_endpoints(struct rig *r)
             return ST_OK;
         way_drop_endpoints(&r->way);
     }
-    TRY(open_stages(r));
+    TRY(rig_open_stages(r, PUTS_UNDER_WAY));
     return open_endpoints_by(r, REACH_STAGED);
 }
 

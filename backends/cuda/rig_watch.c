@@ -173,7 +173,7 @@ static void collect_device(const struct rig *r, const struct device *d, struct h
     free(stuck);
 }
 
-/* Puts that were handed over and are not complete: tasks of the epoch launched last. */
+/* Puts that were handed over and are not complete. */
 static void collect_puts(const struct rig *r, const struct rig_rank *rank, struct hang *h, struct hang_open *out)
 {
     const struct program *p = r->program;
@@ -183,12 +183,13 @@ static void collect_puts(const struct rig *r, const struct rig_rank *rank, struc
         const struct gpu_task *tasks = (const struct gpu_task *)r->lowered.tasks.items + first;
 
         for (uint64_t i = 0; i < program_queue_length(p, rank->index, q); i++) {
+            uint64_t epoch;
             const char *state =
-                tasks[i].kind == GPU_PUT ? put_fifo_state(&rank->fifo, tasks[i].k, r->epoch) : NULL;
+                tasks[i].kind == GPU_PUT ? put_fifo_state(&rank->fifo, tasks[i].k, &epoch) : NULL;
 
             if (state)
                 out[h->open_count++] = (struct hang_open){
-                    .rank = rank->index, .queue = q, .index = i, .epoch = r->epoch, .state = state};
+                    .rank = rank->index, .queue = q, .index = i, .epoch = epoch, .state = state};
         }
     }
 }

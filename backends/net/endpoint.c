@@ -47,14 +47,16 @@ static bool allocate(struct endpoint *e)
 static enum status open_checked(struct endpoint *e)
 {
     const struct endpoint_config *c = &e->config;
+    char                          why[400];
+    enum status                   st;
 
     if ((c->window.gpu || c->flags.gpu) && !e->transport->gpu)
         return endpoint_fail(e, ST_UNSUPPORTED, NO_PEER, "GPU memory has to be staged by the caller");
     if (!allocate(e))
         return endpoint_fail(e, ST_MEMORY, NO_PEER, "no memory for %u peers and %u puts", c->peers,
                              c->depth);
-    TRY(transport_available(e->transport, e->error, sizeof e->error));
-    return e->transport->open(e);
+    st = transport_available(e->transport, why, sizeof why);
+    return st < 0 ? endpoint_fail(e, st, NO_PEER, "%s", why) : e->transport->open(e);
 }
 
 enum status endpoint_open(const struct transport *t, const struct endpoint_config *c,

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/net/ofi_shm.h"
+
 #define WINDOW_KEY 1 /* where the provider lets us choose */
 
 struct fi_info *ofi_hints(const char *provider)
@@ -82,6 +84,8 @@ enum status ofi_fabric_open(struct endpoint *e, const struct ofi_options *o, str
     const struct net_memory *w = &e->config.window;
 
     TRY(choose_provider(e, o, f));
+    if (strcmp(o->provider, "shm") == 0)
+        ofi_shm_forget_dead();
     TRY(open_domain(e, f));
     TRY(open_endpoint(e, f));
     TRY(ofi_register(e, f, w->base, w->bytes, FI_WRITE | FI_REMOTE_WRITE, WINDOW_KEY, &f->window));

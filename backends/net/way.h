@@ -54,8 +54,8 @@ struct way_config {
     const struct transport   *loopback; /* stands for it; NULL: the one of transports.c */
     const char               *loopback_text; /* its options where the scenario has none; read by way_open() alone */
     uint32_t                  depth;      /* puts of a rank on their way at a time */
-    uint64_t                  timeout_ps; /* without progress a run ends; peers have half of it, and three times as
-                                             long to come to the beginning */
+    uint64_t                  timeout_ps; /* without progress a run ends; peers have half of it, and three times
+                                             as long to come to the beginning */
     /* Whether the run ends anyhow; asked while others are waited for, from the thread that waits. */
     bool (*stopped)(void *owner);
     void *owner;
@@ -70,7 +70,7 @@ struct way {
     struct bootstrap        nodes;     /* no ops: all nodes are here */
     pthread_mutex_t         lock;      /* of `nodes` */
     uint64_t                meet_by_ns; /* those who have not come by then have failed; 0: no limit */
-    bool                    stuck;      /* a call of the transport did not return, and its thread may still use everything */
+    bool                    stuck; /* a call of the transport did not return, and its thread may use all this */
 };
 
 /* The ranks that live in the process of this job, and the first of them. */
@@ -93,12 +93,12 @@ bool way_is_across(const struct way *w);
 /* True where nothing comes unless a rank here has sent it. */
 bool way_is_alone(const struct way *w);
 
-/* Returns once every node's process has come here.  One thread at a time; the others' way_check() finds nothing then. */
+/* Returns once every node's process has come here.  One thread at a time; others' way_check() finds nothing then. */
 enum status way_meet(struct way *w, char why[WAY_WHY_BYTES]);
 enum status way_check(struct way *w, char why[WAY_WHY_BYTES]); /* of other nodes' processes; does not block */
 
-/* Runs fn(arg) in a thread, which is left behind when it takes too long: libfabric's shm waits for ever for a lock that a
- * peer held as it died.  A thread in somebody else's library cannot be ended, but the run has a report to give, and
+/* Runs fn(arg) in a thread, which is left behind when it takes too long: libfabric's shm waits for ever for a lock that
+ * a peer held as it died.  A thread in somebody else's library cannot be ended, but the run has a report to give, and
  * its process ends then.  Sets `stuck`; does nothing once it is set. */
 void way_run_bounded(struct way *w, void *(*fn)(void *arg), void *arg);
 

@@ -220,8 +220,8 @@ static void warn_of_binding(const struct start *s)
     cpu_set_t set;
 
     if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1 && online > 1)
-        log_warn("%s lets this process use 1 of %ld cores: mpirun --bind-to none, srun --cpus-per-task=%ld", s->by, online,
-                 online);
+        log_warn("%s lets this process use 1 of %ld cores: mpirun --bind-to none, srun --cpus-per-task=%ld", s->by,
+                 online, online);
 }
 
 enum status nodes_open(struct nodes *n, const struct launcher *launcher)

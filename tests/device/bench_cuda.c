@@ -157,10 +157,11 @@ static void bench_staged_put(struct contest *c)
     bare = time_hops(c, 200, true, 0, "transport=ofi");
     data = time_hops(c, 200, true, 16384, "transport=ofi");
     large = time_hops(c, 50, true, 1 << 20, "transport=ofi");
-    printf("{\"bench\": \"put_staged\", \"transport\": \"ofi\", \"put_hop_us\": %.3f, \"put_16KiB_hop_us\": %.3f, "
-           "\"put_1MiB_hop_us\": %.3f, \"runs\": %d}\n",
+    printf("{\"bench\": \"put_staged\", \"transport\": \"ofi\", \"put_hop_us\": %.3f, "
+           "\"put_16KiB_hop_us\": %.3f, \"put_1MiB_hop_us\": %.3f, \"runs\": %d}\n",
            bare, data, large, RUNS);
-    fprintf(stderr, "put      staged over ofi: a hop by bare put %.2f us, by a put of 16 KiB %.2f us, of 1 MiB %.2f us\n",
+    fprintf(stderr,
+            "put      staged over ofi: a hop by bare put %.2f us, by a put of 16 KiB %.2f us, of 1 MiB %.2f us\n",
             bare, data, large);
 }
 

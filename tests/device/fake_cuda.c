@@ -136,7 +136,8 @@ static cudaError_t wait_for(int device)
 
 /* ---- streams, which are numbers, and events ---- */
 
-enum stream_kind { STREAM_PROGRAM, STREAM_SIDE, STREAM_COPIES, STREAM_KINDS }; /* in the order of creation on a device */
+/* In the order of creation on a device. */
+enum stream_kind { STREAM_PROGRAM, STREAM_SIDE, STREAM_COPIES, STREAM_KINDS };
 
 static int stream_counts[FAKE_DEVICES_MAX];
 

@@ -1,13 +1,13 @@
-/* The cuda backend on several nodes, one process each, or all in one: puts go from a GPU's FIFO through its proxy over a
- * transport into a window of the other process, every element checked; and what each node says when one breaks.
+/* The cuda backend on several nodes, one process each, or all in one: puts go from a GPU's FIFO through its proxy over
+ * a transport into a window of the other process, every element checked; and what each node says when one breaks.
  *
- * Built twice: as test_cuda_nodes for a GPU, which the processes share, and as test_rig_nodes over a runtime that is none
- * (fake_cuda.h), whose kernels know what GEMM kernels consist of.
+ * Built twice: as test_cuda_nodes for a GPU, which the processes share, and as test_rig_nodes over a runtime that is
+ * none (fake_cuda.h), whose kernels know what GEMM kernels consist of.
  *
  *   test_rig_nodes [OPTIONS]
  *
- * OPTIONS are the cuda backend's, "transport=verbs transport_options=device=rxe0,rxe1": two processes over that transport
- * alone, which has to be there, staged and by "GPU" memory that it reaches. */
+ * OPTIONS are the cuda backend's, "transport=verbs transport_options=device=rxe0,rxe1": two processes over that
+ * transport alone, which has to be there, staged and by "GPU" memory that it reaches. */
 #include <check.h>
 #include <pthread.h>
 #include <signal.h>
@@ -40,12 +40,18 @@ static const char *patience(void)
 
 #define COUNT(rows) (int)(sizeof(rows) / sizeof *(rows))
 
+static bool is_available(const char *transport, char *why, size_t why_bytes)
+{
+    const struct transport *t = transport_find(transport);
+
+    return t && transport_available(t, why, why_bytes) >= 0;
+}
+
 static bool can_run(const char *options)
 {
-    const struct transport *t = transport_find("ofi");
     char why[256] = "built without libfabric";
 
-    if (!strstr(options, "transport=ofi") || (t && transport_available(t, why, sizeof why) >= 0))
+    if (!strstr(options, "transport=ofi") || is_available("ofi", why, sizeof why))
         return true;
     fprintf(stderr, "test_nodes: skipped: ofi: %s\n", why);
     return false;
@@ -173,14 +179,18 @@ static const struct refusal {
     int code;
 } refusals[] = {
     {"transport=loopback", "the transport loopback stays inside one process", 2},
-    {"transport=ofi transport_options=povider=tcp", "cuda.transport_options: transport ofi has no option \"povider\"", 2},
+    {"transport=ofi transport_options=povider=tcp", "cuda.transport_options: transport ofi has no option \"povider\"",
+     2},
+    {"transport=verbs", "verbs", 5}, /* no device, or built without */
 };
 
 START_TEST(what_cannot_be_is_refused)
 {
     struct pair_outcome outcomes[2];
+    char why[256];
 
-    if (!can_run(refusals[_i].options))
+    if (!can_run(refusals[_i].options) ||
+        (strstr(refusals[_i].options, "verbs") && is_available("verbs", why, sizeof why)))
         return;
     pair_run(&(struct pair_trial){.backend = &cuda_backend,
                                   .kernel = kernel_rows[0].kernel,

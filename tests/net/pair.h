@@ -1,5 +1,5 @@
-/* A run on two nodes, as mkernel makes it under mpirun: two processes of the test, joined by a socket pair, and a child of
- * each that runs the backend. */
+/* A run on two nodes, as mkernel makes it under mpirun: two processes of the test, joined by a socket pair, and a child
+ * of each that runs the backend. */
 #ifndef TESTS_NET_PAIR_H
 #define TESTS_NET_PAIR_H
 

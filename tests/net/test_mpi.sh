@@ -6,9 +6,9 @@ HERE="--backend cpu --transport ofi"
 # Open MPI gives the others a second to end when one has failed.  By then they have said all: MPI_Finalize() waits.
 export OMPI_MCA_odls_base_sigkill_timeout=0
 
-"$MKERNEL" doctor >out
+"$MKERNEL" doctor >doctor
 for part in MPI libfabric launcher; do
-    grep -Eq "^ok +$part" out || {
+    grep -Eq "^ok +$part" doctor || {
         echo "test_mpi: skipped: no $part"
         exit 77
     }
@@ -64,6 +64,9 @@ together 2 'did you mean "ofi"' run gemm.yaml --backend cpu --transport off
 together 2 'no option "povider": did you mean "provider"' run attention.yaml $HERE --output none \
     --set 'cpu.transport_options=povider=tcp'
 [ "$(grep -c povider out)" -eq 1 ] || fail "both nodes' words are printed"
+if grep -q '^absent (optional) *cuda backend *no CUDA device' doctor; then
+    together 5 'backend cuda cannot run here: no CUDA device' run gemm.yaml --backend cuda --transport ofi
+fi
 timeout 60 "$MPI" 1 "$MKERNEL" run gemm.yaml $HERE : -np 1 "$MKERNEL" run gemm.yaml $HERE --set problem.m=80 >out 2>&1
 [ $? -eq 2 ] || fail "two scenarios are not refused"
 grep -q 'reads another scenario' out || fail "two scenarios are not named"
