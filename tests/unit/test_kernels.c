@@ -32,7 +32,7 @@ static const struct shape_case cases[] = {
 
 static const char *const settings[] = {
     "", "order=rank", "order=arrival inter=direct", "panels=3 chunk=512B", "chunk=64B depth=1",
-    "reduce=crew", "reduce=crew order=rotate join=false", "order=rank chunk=4KiB", "inter=ring group=1",
+    "reduce=crew", "reduce=crew order=rotate join=false", "reduce=switch chunk=512B", "order=rank chunk=4KiB", "inter=ring group=1",
     "inter=direct join=false", "split=5 chunk=512B", "split=3 layout=zigzag", "layout=zigzag order=head depth=1",
     "gather_rows=4 chunk=64B depth=3", "gather_rows=5 chunk=1KiB join=false",
 };
