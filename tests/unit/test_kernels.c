@@ -132,9 +132,9 @@ static void check_task(const struct program *p, uint32_t rank, const struct task
     if (t->op == OP_ATTENTION && (t->addend_count || t->attention.leaves))
         check_operand(p, &t->attention.lse, t->m, 1);
     for (uint32_t i = 0; i < t->addend_count; i++) {
-        struct operand o = t->addend;
+        struct operand o = program_addend(p, rank, t, i);
 
-        o.offset += i * t->addend_stride;
+        ck_assert(world_same_node(p->world, o.rank, rank));
         check_operand(p, &o, t->m, t->n);
     }
     for (uint32_t i = 0; i < t->out_count; i++) /* where a work list puts rows, routes see to it that they fit */
