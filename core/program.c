@@ -112,6 +112,17 @@ uint32_t program_io(const struct program *p, uint32_t rank, struct io_slice out[
     return p->ops->io(p, rank, out);
 }
 
+struct operand program_addend(const struct program *p, uint32_t rank, const struct task *t, uint32_t i)
+{
+    struct operand o = t->addend;
+
+    if (o.rank == RANK_NODE)
+        o.rank = world_rank(p->world, world_node(p->world, rank), i);
+    else
+        o.offset += i * t->addend_stride;
+    return o;
+}
+
 uint32_t program_step_count(const struct task *t)
 {
     return t->segment_table == NO_TABLE ? 1 : t->segment_count;

@@ -55,7 +55,7 @@ struct flag_group {
 #define RANK_EACH (UINT32_MAX - 1)
 
 struct operand {
-    uint32_t rank; /* or RANK_NODE or RANK_EACH, in targets only */
+    uint32_t rank; /* or RANK_NODE or RANK_EACH in targets, RANK_NODE in a REDUCE's addend */
     uint32_t buffer;
     uint64_t offset; /* elements from the start of the epoch's copy */
     uint64_t ld;     /* elements from one row to the next */
@@ -132,7 +132,9 @@ enum op {
     OP_NOP,    /* waits and signals only */
     OP_GEMM,   /* out[m, n] = a[m, k] x b[n, k]^T (+ addends); f32 sums, one rounding at the store */
     OP_COPY,   /* out[m, n] = a[m, n] */
-    OP_REDUCE, /* out[m, n] = sum of the addends, f32 in index order, one rounding at the store */
+    OP_REDUCE, /* out[m, n] = sum of the addends, f32 in index order, one rounding at the store.  With addend.rank
+                  RANK_NODE they are the same place on every GPU of the node, which the switch adds on their way where
+                  the machine has that, in an order of its own; elsewhere each is read */
     OP_PUT,    /* m x n elements, contiguous, to the one target on another node */
     OP_ATTENTION, /* out[m, n] = softmax(q[m, n] x keys[k, n]^T / sqrt(n)) x values[k, n] */
     OP_GATHER_ROWS, /* out[i, n] = a[index[i], n] for m rows; index values are below k.  a.rank RANK_NODE: the
@@ -223,7 +225,7 @@ struct task {
     struct operand addend;        /* GEMM: tiles added in f32, in index order; REDUCE: the sources;
                                      ATTENTION: at most one, the result so far */
     uint64_t       addend_stride; /* elements between the starts of two addends */
-    uint32_t       addend_count;
+    uint32_t       addend_count;  /* RANK_NODE: the node's GPUs */
     struct attention attention;   /* ATTENTION only */
     enum epilogue    epilogue;    /* GEMM only */
     struct combine   combine;     /* COMBINE_ROWS only */
@@ -349,6 +351,9 @@ struct extent {
 };
 struct extent step_extent_a(const struct task *t, const struct segment *s);
 struct extent step_extent_b(const struct task *t, const struct segment *s);
+
+/* The i-th addend of a task of `rank`, on the rank that holds it. */
+struct operand program_addend(const struct program *p, uint32_t rank, const struct task *t, uint32_t i);
 
 /* Values of the index list for each row; 0 where the op has none. */
 uint64_t program_index_terms(const struct task *t);

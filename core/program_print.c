@@ -95,7 +95,7 @@ static void add_addends(struct text *x, const struct program *p, uint32_t rank, 
         return;
     text_add(x, t->op == OP_GEMM ? " + %" PRIu32 " of " : " sum of %" PRIu32 " x ", t->addend_count);
     add_operand(x, p, rank, &t->addend, t->m, t->n);
-    if (t->addend_count > 1)
+    if (t->addend_count > 1 && t->addend.rank != RANK_NODE)
         text_add(x, " every %" PRIu64, t->addend_stride);
 }
 

@@ -44,8 +44,8 @@ static void read_operands(const struct program *p, uint32_t rank, const struct t
         read_node(p, rank, bytes_of(p, &t->a, t->m, t->n), fn, arg);
     else if (t->op == OP_GATHER_ROWS)
         read_from(rank, t->a.rank, bytes_of(p, &t->a, t->m, t->n), fn, arg);
-    if (t->addend_count > 0)
-        read_from(rank, t->addend.rank, t->addend_count * bytes_of(p, &t->addend, t->m, t->n), fn, arg);
+    for (uint32_t i = 0; i < t->addend_count; i++)
+        read_from(rank, program_addend(p, rank, t, i).rank, bytes_of(p, &t->addend, t->m, t->n), fn, arg);
 }
 
 void task_traffic(const struct program *p, uint32_t rank, const struct task *t, traffic_fn *fn, void *arg)

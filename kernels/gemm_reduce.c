@@ -239,12 +239,14 @@ static enum status add_crews(struct gemm_reduce *g, struct program *p,
     uint32_t every[] = {g->compute_queue, g->scatter_queue, g->reduce_queue, g->combine_queue,
                         g->publish_queue};
     uint32_t reduce[] = {g->reduce_queue, g->combine_queue};
+    bool apart = g->in_place && g->all_reduce; /* adding goes on to the end, publishing must not wait for it */
     uint64_t used = 0;
 
     used += add_crew(p, "send", params->send_sms, &g->send_queue, 1);
     used += add_crew(p, "share", params->send_sms, &g->share_queue, 1);
     if (!g->unfused) {
-        used += add_crew(p, "reduce", params->reduce_sms, reduce, 2);
+        used += add_crew(p, "reduce", params->reduce_sms, reduce, apart ? 1 : 2);
+        used += apart ? add_crew(p, "combine", params->comm_sms, &g->combine_queue, 1) : 0;
         used += add_crew(p, "publish", params->comm_sms, &g->publish_queue, 1);
     }
     if (used >= machine->gpu.sms)
@@ -267,7 +269,8 @@ static void init(struct gemm_reduce *g, const struct reduce_params *params)
                                  .own_last = true};
     tile_grid_init(&g->grid);
     g->depth = (uint32_t)params->depth;
-    g->crew_form = g->unfused || params->form == REDUCE_CREW;
+    g->crew_form = g->unfused || params->form != REDUCE_EPILOGUE;
+    g->in_place = !g->unfused && params->form == REDUCE_SWITCH;
     g->sources = g->world.gpus_per_node - !g->crew_form;
     g->slots = tile_grid_owner_tiles_max(&g->grid);
     g->chunk_tiles = max_u64(1, params->chunk_bytes / (params->tile_m * params->tile_n * 2));

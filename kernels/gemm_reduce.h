@@ -27,6 +27,7 @@
 enum reduce_form {
     REDUCE_EPILOGUE, /* the rail mate's own tile adds the peers' tiles when they are there (late wait) */
     REDUCE_CREW,     /* all tiles go to an inbox; reducing workers add them */
+    REDUCE_SWITCH,   /* tiles stay where they are computed; reducing workers load their sum over the node */
 };
 
 struct reduce_params {
@@ -42,8 +43,9 @@ struct reduce_params {
 
 /* The rows that both kernels' tables have. */
 #define REDUCE_OPTIONS                                                                              \
-    {"reduce", OPTION_CHOICE, REDUCE_AT(form), "epilogue", 0, 0, "epilogue|crew",                   \
-     "who adds the node's tiles: the owner's GEMM epilogue, or reducing workers"},                  \
+    {"reduce", OPTION_CHOICE, REDUCE_AT(form), "epilogue", 0, 0, "epilogue|crew|switch",            \
+     "who adds the node's tiles: the owner's GEMM epilogue, reducing workers, or the switch where "  \
+     "it can, for reducing workers that load the sum"},                                             \
     {"reduce_sms", OPTION_COUNT, REDUCE_AT(reduce_sms), "8", 1, 1024, "2|4|8|16|32",               \
      "workers that add tiles (none on one node with reduce: epilogue)"},                            \
     {"send_sms", OPTION_COUNT, REDUCE_AT(send_sms), "1", 1, 64, "1|2|4",                            \
@@ -74,6 +76,7 @@ struct gemm_reduce {
     bool     unfused;
     bool     replicate;   /* reduce-scatter over several nodes: every node keeps all rows */
     bool     crew_form;   /* tiles are added by reduce tasks, not by the epilogue */
+    bool     in_place;    /* of all GPUs of the node at once, from where they were computed */
     uint32_t sources;     /* inbox tiles per sum: the node's, without the own one in the epilogue form */
     uint32_t depth;       /* of receive buffers */
     uint64_t slots;       /* per owner, the largest owner's number of tiles */
@@ -82,7 +85,8 @@ struct gemm_reduce {
 
     /* Buffers; tile-wise ones are indexed by the functions below. */
     uint32_t a, b, c;
-    uint32_t inbox;    /* [source][node y][slot]: tiles of the owners on my rail, from the node's ranks */
+    uint32_t inbox;    /* [source][node y][slot]: tiles of the owners on my rail, from the node's ranks; in_place: my own
+                          tiles, where [source] is the owners' rail */
     uint32_t outbox;   /* [node y][slot]: this node's sums for the owners on other nodes */
     uint32_t landing;  /* [kept][node x][slot]: the nodes' sums of the tiles that stay here */
     uint32_t result;   /* [slot]: my final tiles, source of the puts of an all-reduce */

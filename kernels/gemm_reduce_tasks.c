@@ -97,7 +97,8 @@ static void store_node_sum(const struct gemm_reduce *g, uint32_t rank, const str
     }
 }
 
-/* A tile of mine into the inbox of the owner's rail mate in this node. */
+/* A tile of mine into the inbox of the owner's rail mate in this node, or into mine for it to load from there: either
+ * way that mate's credit says that it has read the last one. */
 static void store_in_inbox(const struct gemm_reduce *g, uint32_t rank, const struct tile *tile,
                            enum wait_phase phase, struct task *t)
 {
@@ -105,7 +106,10 @@ static void store_in_inbox(const struct gemm_reduce *g, uint32_t rank, const str
     uint32_t mate = world_rank(g->world, node_of(g, rank), gpu);
     uint32_t source = source_of(g, gpu_of(g, rank), gpu);
 
-    task_store_to(t, inbox_at(g, mate, source, node, tile->slot));
+    if (g->in_place)
+        task_store_to(t, inbox_at(g, rank, gpu, node, tile->slot));
+    else
+        task_store_to(t, inbox_at(g, mate, source, node, tile->slot));
     if (mate != rank)
         gate_wait_peer(&g->gate, t, gpu, g->depth, phase);
     task_signal(t, mate, tile_in_flag(g, node, tile->slot, source), 1);
@@ -122,9 +126,13 @@ static void add_inbox(const struct gemm_reduce *g, uint32_t rank, const struct t
                                   .count = g->sources,
                                   .phase = phase,
                                   .value = FLAG_TOTAL});
+    t->addend_count = g->sources;
+    if (g->in_place) {
+        t->addend = inbox_at(g, RANK_NODE, gpu_of(g, rank), node, tile->slot);
+        return;
+    }
     t->addend = inbox_at(g, rank, 0, node, tile->slot);
     t->addend_stride = g->world.nodes * g->slots * g->grid.tile_m * g->grid.tile_n;
-    t->addend_count = g->sources;
 }
 
 /* ---- compute ---- */

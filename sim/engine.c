@@ -237,40 +237,46 @@ void engine_after(struct engine *e, uint64_t delay_ps, engine_fn *fn, void *arg,
     schedule(e, e->now_ps + delay_ps, ORDER_TIMER | e->records[index].number, index);
 }
 
-static uint64_t enter_port(struct engine *e, uint32_t port, uint64_t bytes)
+struct engine_group engine_ports_of(const struct engine *e, uint32_t end)
 {
-    e->ports[port].bytes_in += bytes;
-    return e->ports[port].latency_ps;
+    if (end == ENGINE_NO_PORT)
+        return (struct engine_group){0, 0};
+    if (end < e->port_count)
+        return (struct engine_group){end, 1};
+    assert(end - e->port_count < e->group_count);
+    return e->groups[end - e->port_count];
 }
 
-/* Counts what arrives and returns the longest latency of the destination's ports. */
-static uint64_t enter_ports(struct engine *e, uint32_t dst, uint64_t bytes)
+/* Counts what passes, and returns the longest latency of the ports at both ends. */
+static uint64_t pass_ports(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes)
 {
+    struct engine_group out = engine_ports_of(e, src), in = engine_ports_of(e, dst);
     uint64_t latency_ps = 0;
 
-    if (dst == ENGINE_NO_PORT)
-        return 0;
-    if (dst < e->port_count)
-        return enter_port(e, dst, bytes);
-    const struct engine_group *g = &e->groups[dst - e->port_count];
-    for (uint32_t i = 0; i < g->port_count; i++)
-        latency_ps = max_u64(latency_ps, enter_port(e, g->first_port + i, bytes));
+    for (uint32_t i = out.first_port; i < out.first_port + out.port_count; i++) {
+        e->ports[i].bytes_out += bytes;
+        latency_ps = max_u64(latency_ps, e->ports[i].latency_ps);
+    }
+    for (uint32_t i = in.first_port; i < in.first_port + in.port_count; i++) {
+        e->ports[i].bytes_in += bytes;
+        latency_ps = max_u64(latency_ps, e->ports[i].latency_ps);
+    }
     return latency_ps;
+}
+
+static double slowest(const struct engine *e, uint32_t end, double rate)
+{
+    struct engine_group g = engine_ports_of(e, end);
+
+    for (uint32_t i = g.first_port; i < g.first_port + g.port_count; i++)
+        rate = rate == 0 || e->ports[i].rate < rate ? e->ports[i].rate : rate;
+    return rate;
 }
 
 /* The slowest of its ports is a flow's pace when it shares with nobody. */
 static uint64_t alone_ps(const struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes)
 {
-    double rate = src == ENGINE_NO_PORT ? e->ports[dst].rate : e->ports[src].rate;
-    uint32_t first = dst, count = dst != ENGINE_NO_PORT;
-
-    if (dst != ENGINE_NO_PORT && dst >= e->port_count) {
-        first = e->groups[dst - e->port_count].first_port;
-        count = e->groups[dst - e->port_count].port_count;
-    }
-    for (uint32_t i = first; i < first + count; i++)
-        rate = e->ports[i].rate < rate ? e->ports[i].rate : rate;
-    return network_round_ps((double)bytes * 1e12 / rate);
+    return network_round_ps((double)bytes * 1e12 / slowest(e, dst, slowest(e, src, 0)));
 }
 
 /* ---- watching ---- */
@@ -320,9 +326,8 @@ static uint32_t watched_new(struct engine *e, const struct watched *w)
 void engine_flow(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound,
                  engine_fn *fn, void *arg, uint64_t a, uint64_t b)
 {
-    assert(src < e->port_count || src == ENGINE_NO_PORT);
-    assert(src != dst || (src != ENGINE_NO_PORT && !e->network));
-    assert(dst == ENGINE_NO_PORT || dst < e->port_count + e->group_count);
+    assert(src != dst || (src < e->port_count && !e->network));
+    assert(engine_ports_of(e, src).port_count <= 1 || engine_ports_of(e, dst).port_count <= 1);
     if (e->watch != NULL) {
         struct watched w = {fn, arg, a, b, {src, dst, bytes, e->now_ps}, 0};
 
@@ -334,11 +339,7 @@ void engine_flow(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes, d
     struct record *r = &e->records[index];
 
     e->flow_count++;
-    r->latency_ps = enter_ports(e, dst, bytes);
-    if (src != ENGINE_NO_PORT) {
-        e->ports[src].bytes_out += bytes;
-        r->latency_ps = max_u64(e->ports[src].latency_ps, r->latency_ps);
-    }
+    r->latency_ps = pass_ports(e, src, dst, bytes);
     r->earliest_ps = e->now_ps;
     if (rate_bound > 0)
         r->earliest_ps += network_round_ps((double)bytes * 1e12 / rate_bound);
@@ -364,12 +365,6 @@ uint32_t engine_group_port(const struct engine *e, uint32_t group)
 {
     assert(group < e->group_count);
     return e->port_count + group;
-}
-
-struct engine_group engine_group_of(const struct engine *e, uint32_t dst)
-{
-    assert(dst >= e->port_count && dst < e->port_count + e->group_count);
-    return e->groups[dst - e->port_count];
 }
 
 void engine_run(struct engine *e)

@@ -39,8 +39,8 @@ struct engine_port {
     uint64_t latency_ps; /* of the whole path between two such ports */
 };
 
-/* What a switch multicasts to: a flow into a group takes the same share of the in link of each of
- * the ports [first_port, first_port + port_count). */
+/* What a switch multicasts to, or adds from: a flow into or out of a group takes the same share of the in links, or out
+ * links, of the ports [first_port, first_port + port_count). */
 struct engine_group {
     uint32_t first_port, port_count;
 };
@@ -67,7 +67,8 @@ void engine_after(struct engine *e, uint64_t delay_ps, engine_fn *fn, void *arg,
 #define ENGINE_NO_PORT UINT32_MAX
 
 /* Starts a flow; fn(arg, a, b) is called when its last byte has arrived.  dst: another port (without SimGrid also the
- * same one, both of whose links then count), or engine_group_port(), or ENGINE_NO_PORT (only the out link counts).  src ENGINE_NO_PORT: only the in link
+ * same one, both of whose links then count), or engine_group_port(), or ENGINE_NO_PORT (only the out link counts).  src: a
+ * port or a group; not both ends may be groups.  src ENGINE_NO_PORT: only the in link
  * counts, and the caller says with engine_count_out() whose bytes they are.  bytes may be 0: latency only.
  * rate_bound: bytes/s, 0: none. */
 void engine_flow(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound,
@@ -86,16 +87,16 @@ void engine_watch(struct engine *e, engine_watch_fn *fn, void *arg);
 
 void engine_count_out(struct engine *e, uint32_t port, uint64_t bytes);
 
-/* A group as the destination of a flow, and the group that such a destination is. */
+/* A group as an end of a flow, and the ports that an end is: those of a group, a port alone, none. */
 uint32_t engine_group_port(const struct engine *e, uint32_t group);
-struct engine_group engine_group_of(const struct engine *e, uint32_t dst);
+struct engine_group engine_ports_of(const struct engine *e, uint32_t end);
 
 /* Runs until nothing is left to happen.  Once per engine. */
 void engine_run(struct engine *e);
 
 uint64_t engine_now_ps(const struct engine *e);
 uint64_t engine_flow_count(const struct engine *e); /* started so far */
-/* Bytes of all flows started so far; a flow into a group counts at each port of it. */
+/* Bytes of all flows started so far; a flow into or out of a group counts at each port of it. */
 uint64_t engine_port_bytes_out(const struct engine *e, uint32_t port);
 uint64_t engine_port_bytes_in(const struct engine *e, uint32_t port);
 const char *engine_model(const struct engine *e); /* "simgrid 3.32 cm02, kernel actions" */

@@ -41,7 +41,7 @@ static enum status create_engine(struct fabric *f, enum engine_api api)
         ports[i] = (struct engine_port){f->machine->nvlink.rate, f->machine->nvlink.latency_ps};
     for (uint32_t i = f->nvlink_count; i < port_count; i++)
         ports[i] = (struct engine_port){f->machine->nic.rate, 0};
-    if (f->machine->nvlink.multicast && f->nvlink_count > 0)
+    if ((f->machine->nvlink.multicast || f->machine->nvlink.reduce) && f->nvlink_count > 0)
         config.group_count = f->nodes;
     for (uint32_t i = 0; i < config.group_count; i++)
         nodes[i] = (struct engine_group){world_rank(f->world, i, 0), f->world.gpus_per_node};
@@ -110,6 +110,14 @@ void fabric_multicast(struct fabric *f, uint32_t src, uint64_t bytes, double rat
     engine_flow(f->engine, src, node, bytes, rate_bound, fn, arg, a, b);
 }
 
+void fabric_reduce(struct fabric *f, uint32_t dst, uint64_t bytes, double rate_bound, engine_fn *fn, void *arg,
+                   uint64_t a, uint64_t b)
+{
+    uint32_t node = engine_group_port(f->engine, world_node(f->world, dst));
+
+    engine_flow(f->engine, node, dst, bytes, rate_bound, fn, arg, a, b);
+}
+
 void fabric_gather(struct fabric *f, uint32_t dst, const uint64_t *bytes_from, double rate_bound,
                    engine_fn *fn, void *arg, uint64_t a, uint64_t b)
 {
@@ -152,12 +160,10 @@ static void port_used(const struct fabric *f, const struct engine_use *use, uint
 static void flow_used(void *arg, const struct engine_use *use)
 {
     const struct fabric *f = arg;
-    struct engine_group in = {use->dst, 1};
+    struct engine_group out = engine_ports_of(f->engine, use->src), in = engine_ports_of(f->engine, use->dst);
 
-    if (use->src != ENGINE_NO_PORT)
-        port_used(f, use, use->src, false);
-    if (use->dst >= f->nvlink_count + f->nic_count)
-        in = engine_group_of(f->engine, use->dst);
+    for (uint32_t i = 0; i < out.port_count; i++)
+        port_used(f, use, out.first_port + i, false);
     for (uint32_t i = 0; i < in.port_count; i++)
         port_used(f, use, in.first_port + i, true);
 }

@@ -2,7 +2,8 @@
  *
  * NVLink.  A stream of stores occupies the sender's out link and the receiver's in link; the switch
  *   in between never limits.  A multicast leaves once and takes the in link of every GPU of the
- *   node, the sender's too, all at the pace of the slowest.
+ *   node, the sender's too, all at the pace of the slowest.  A reduction by the switch is the same backwards: the bytes
+ *   leave every GPU of the node, the reader too, and enter the reader once.
  * NIC.  Networks between nodes are non-blocking: only NICs limit.  NIC i of a GPU talks to NIC i of
  *   any other; a GPU hands its messages to its NICs in turn.  A NIC starts a message nic.message_ps
  *   after the one before or later, has two in flight at once (fabric_nic.c says why), and serves
@@ -42,6 +43,11 @@ void fabric_nvlink(struct fabric *f, uint32_t src, uint32_t dst, uint64_t bytes,
 /* Bytes stored by `src` into every GPU of its node; the machine must have nvlink.multicast. */
 void fabric_multicast(struct fabric *f, uint32_t src, uint64_t bytes, double rate_bound,
                       engine_fn *fn, void *arg, uint64_t a, uint64_t b);
+
+/* Bytes that `dst` loads as the sum over every GPU of its node, so many from each; the machine must have
+ * nvlink.reduce. */
+void fabric_reduce(struct fabric *f, uint32_t dst, uint64_t bytes, double rate_bound, engine_fn *fn, void *arg,
+                   uint64_t a, uint64_t b);
 
 /* Bytes that `dst` reads from several GPUs of its node at once, bytes_from[gpu] each (the own entry does not
  * count), as one flow.  The reader's in link limits it; the out links of the sources do not: rows are read

@@ -19,7 +19,7 @@ struct fluid_link {
 };
 
 struct fluid_flow {
-    uint32_t out; /* link, NO_LINK: none */
+    uint32_t out_first, out_count; /* links */
     uint32_t in_first, in_count;
     double bound; /* 0: none */
     double left;  /* bytes, at since_ps */
@@ -122,8 +122,8 @@ static void flow_links(struct fluid *f, uint32_t flow, link_fn *fn)
 {
     struct fluid_flow s = f->flows[flow];
 
-    if (s.out != NO_LINK)
-        fn(f, s.out, flow);
+    for (uint32_t i = 0; i < s.out_count; i++)
+        fn(f, s.out_first + i, flow);
     for (uint32_t i = 0; i < s.in_count; i++)
         fn(f, s.in_first + i, flow);
 }
@@ -153,6 +153,13 @@ static void schedule_end(struct fluid *f, uint32_t flow)
                     (struct event){.time_ps = s->end_ps, .order = s->version, .record = flow});
 }
 
+static struct engine_group ports_of(const struct fluid *f, uint32_t end)
+{
+    if (end == ENGINE_NO_PORT)
+        return (struct engine_group){0, 0};
+    return end < f->port_count ? (struct engine_group){end, 1} : f->groups[end - f->port_count];
+}
+
 void fluid_start(struct fluid *f, uint64_t now_ps, uint32_t flow, uint32_t src, uint32_t dst,
                  uint64_t bytes, double rate_bound)
 {
@@ -160,19 +167,16 @@ void fluid_start(struct fluid *f, uint64_t now_ps, uint32_t flow, uint32_t src, 
     struct fluid_flow *s = &f->flows[flow];
 
     assert(!s->active && bytes > 0);
-    *s = (struct fluid_flow){.out = src == ENGINE_NO_PORT ? NO_LINK : src,
+    struct engine_group out = ports_of(f, src), in = ports_of(f, dst);
+    *s = (struct fluid_flow){.out_first = out.first_port,
+                             .out_count = out.port_count,
+                             .in_first = f->port_count + in.first_port,
+                             .in_count = in.port_count,
                              .bound = rate_bound,
                              .left = (double)bytes,
                              .since_ps = now_ps,
                              .active = true};
-    if (dst != ENGINE_NO_PORT && dst < f->port_count) {
-        s->in_first = f->port_count + dst;
-        s->in_count = 1;
-    } else if (dst != ENGINE_NO_PORT) {
-        s->in_first = f->port_count + f->groups[dst - f->port_count].first_port;
-        s->in_count = f->groups[dst - f->port_count].port_count;
-    }
-    assert(s->out != NO_LINK || s->in_count > 0);
+    assert(s->out_count + s->in_count > 0);
     flow_links(f, flow, link_add);
 }
 

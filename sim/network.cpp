@@ -41,14 +41,13 @@ static void simgrid_start()
         sigaction(kept_signals[i], &actions[i], nullptr);
 }
 
-static sg::Host *add_host(sg::NetZone *zone, const std::string &name, sg::Link *out,
+static sg::Host *add_host(sg::NetZone *zone, const std::string &name,
+                          const std::vector<sg::LinkInRoute> &out,
                           const std::vector<sg::LinkInRoute> &in)
 {
     sg::Host *host = zone->create_host(name, 1e9);
 
-    if (out != nullptr)
-        zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, {sg::LinkInRoute(out)},
-                        false);
+    zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, out, false);
     zone->add_route(nullptr, host->get_netpoint(), nullptr, nullptr, in, false);
     return host;
 }
@@ -56,26 +55,27 @@ static sg::Host *add_host(sg::NetZone *zone, const std::string &name, sg::Link *
 static void build_platform(network *n, const engine_config *config)
 {
     sg::NetZone *zone = sg::create_star_zone("cluster");
-    std::vector<sg::Link *> ins;
+    std::vector<sg::Link *> outs, ins;
 
     for (uint32_t i = 0; i < config->port_count; i++) {
         std::string name = std::to_string(i);
         sg::Link *out = zone->create_link("out" + name, config->ports[i].rate);
         sg::Link *in = zone->create_link("in" + name, config->ports[i].rate);
-        n->hosts.push_back(add_host(zone, "port" + name, out, {sg::LinkInRoute(in)}));
+        n->hosts.push_back(
+            add_host(zone, "port" + name, {sg::LinkInRoute(out)}, {sg::LinkInRoute(in)}));
+        outs.push_back(out);
         ins.push_back(in);
     }
     for (uint32_t i = 0; i < config->group_count; i++) {
         const engine_group *g = &config->groups[i];
-        std::vector<sg::LinkInRoute> members;
-        for (uint32_t p = 0; p < g->port_count; p++)
-            members.emplace_back(ins[g->first_port + p]);
-        n->hosts.push_back(add_host(zone, "group" + std::to_string(i), nullptr, members));
+        std::vector<sg::LinkInRoute> from, to;
+        for (uint32_t p = g->first_port; p < g->first_port + g->port_count; p++) {
+            from.emplace_back(outs[p]);
+            to.emplace_back(ins[p]);
+        }
+        n->hosts.push_back(add_host(zone, "group" + std::to_string(i), from, to));
     }
-    sg::Host *nowhere = add_host(zone, "nowhere", nullptr, {});
-    zone->add_route(nowhere->get_netpoint(), nullptr, nullptr, nullptr,
-                    std::vector<sg::LinkInRoute>(), false);
-    n->hosts.push_back(nowhere);
+    n->hosts.push_back(add_host(zone, "nowhere", {}, {}));
     zone->seal();
 }
 

@@ -42,7 +42,7 @@ const char *network_version(void);
 /* config->api is ENGINE_KERNEL or ENGINE_S4U.  NULL: SimGrid has no CM02 model. */
 struct network *network_create(const struct engine_config *config, struct network_hooks hooks);
 
-/* dst counts ports, then groups; ENGINE_NO_PORT as either end: none.  bytes > 0.  rate_bound 0: none. */
+/* Either end counts ports, then groups; ENGINE_NO_PORT: none.  bytes > 0.  rate_bound 0: none. */
 void network_start(struct network *n, uint32_t flow, uint32_t src, uint32_t dst, uint64_t bytes,
                    double rate_bound);
 

@@ -29,7 +29,7 @@ std::unique_ptr<flow_starter> network_s4u_starter(const network_hooks &hooks);
 struct network {
     network_hooks hooks;
     std::unique_ptr<flow_starter> starter;
-    std::vector<simgrid::s4u::Host *> hosts; /* ports, groups, and a last one without an in link */
+    std::vector<simgrid::s4u::Host *> hosts; /* ports, groups, and a last one without links */
     simgrid::kernel::timer::Timer *timer;
     uint64_t timer_ps;
 };

@@ -103,9 +103,9 @@ enum status lower_attention_links(struct lowering *l)
     struct gpu_matrix queries;
 
     TRY(place_loaded(l, &t->attention.q, "queries", &queries));
-    TRY(lower_addend(l, &t->attention.q, 0,
+    TRY(lower_addend(l, &t->attention.q,
                      t->attention.causal ? (uint32_t)t->attention.position : GPU_UNMASKED));
     if (t->attention.leaves || t->addend_count > 0)
-        TRY(lower_addend(l, &t->attention.lse, 0, t->attention.leaves));
-    return t->addend_count > 0 ? lower_addend(l, &t->addend, 0, 0) : ST_OK;
+        TRY(lower_addend(l, &t->attention.lse, t->attention.leaves));
+    return t->addend_count > 0 ? lower_addend(l, &t->addend, 0) : ST_OK;
 }

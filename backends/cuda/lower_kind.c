@@ -74,15 +74,17 @@ static bool adds_by_map(struct lowering *l)
     const struct task *t = l->task;
     struct gpu_matrix m;
 
-    for (uint32_t i = 0; i < t->addend_count; i++)
-        if (lower_place(l, &t->addend, t->addend.rank, i * t->addend_stride, &m) != ST_OK ||
-            !is_mapped(l->out, &m))
+    for (uint32_t i = 0; i < t->addend_count; i++) {
+        struct operand o = program_addend(l->out->program, l->rank, t, i);
+
+        if (lower_place(l, &o, o.rank, 0, &m) != ST_OK || !is_mapped(l->out, &m))
             return false;
+    }
     return true;
 }
 
 /* Rows of both in steps of 16 bytes. */
-static bool in_vectors(const struct lowering *l, const struct operand *o, uint64_t extra)
+static bool in_vectors(const struct lowering *l, const struct operand *o)
 {
     const struct buffer *b = &l->out->program->buffers[o->buffer];
     uint64_t bytes = dtype_bytes(b->dtype);
@@ -90,7 +92,7 @@ static bool in_vectors(const struct lowering *l, const struct operand *o, uint64
         l->task->m == 1 && l->task->select.mode == SELECT_ALL && !op_indexes(l->task->op);
 
     return b->dtype == l->out->program->buffers[l->task->out[0].buffer].dtype &&
-           (o->offset + extra) * bytes % 16 == 0 && (o->ld * bytes % 16 == 0 || one_row) &&
+           o->offset * bytes % 16 == 0 && (o->ld * bytes % 16 == 0 || one_row) &&
            l->task->n * bytes % 16 == 0 && lower_copy_bytes(l->out->program, o->buffer) % 16 == 0;
 }
 
@@ -99,12 +101,15 @@ static bool all_in_vectors(const struct lowering *l)
     const struct task *t = l->task;
 
     for (uint32_t i = 0; i < t->out_count; i++)
-        if (!in_vectors(l, &t->out[i], 0))
+        if (!in_vectors(l, &t->out[i]))
             return false;
-    for (uint32_t i = 0; i < t->addend_count; i++)
-        if (!in_vectors(l, &t->addend, i * t->addend_stride))
+    for (uint32_t i = 0; i < t->addend_count; i++) {
+        struct operand o = program_addend(l->out->program, l->rank, t, i);
+
+        if (!in_vectors(l, &o))
             return false;
-    return (t->op != OP_COPY && !op_indexes(t->op)) || in_vectors(l, &t->a, 0);
+    }
+    return (t->op != OP_COPY && !op_indexes(t->op)) || in_vectors(l, &t->a);
 }
 
 static bool is_bf16(const struct lowering *l)

@@ -99,12 +99,12 @@ enum status lower_targets(struct lowering *l)
     return ST_OK;
 }
 
-enum status lower_addend(struct lowering *l, const struct operand *o, uint64_t extra, uint32_t more)
+enum status lower_addend(struct lowering *l, const struct operand *o, uint32_t more)
 {
     union gpu_link link;
 
     TRY(count_up(l, &l->word.addends, "addends"));
-    TRY(lower_place(l, o, o->rank, extra, &link.matrix));
+    TRY(lower_place(l, o, o->rank, 0, &link.matrix));
     link.matrix.more = more;
     return add_link(l->out, link);
 }
@@ -115,8 +115,11 @@ enum status lower_addends(struct lowering *l)
 
     if (t->op == OP_ATTENTION)
         return lower_attention_links(l);
-    for (uint32_t i = 0; i < t->addend_count; i++)
-        TRY(lower_addend(l, &t->addend, i * t->addend_stride, 0));
+    for (uint32_t i = 0; i < t->addend_count; i++) {
+        struct operand o = program_addend(l->out->program, l->rank, t, i);
+
+        TRY(lower_addend(l, &o, 0));
+    }
     return ST_OK;
 }
 

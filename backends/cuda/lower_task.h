@@ -46,7 +46,7 @@ enum status lower_targets(struct lowering *l);
 enum status lower_addends(struct lowering *l);
 enum status lower_signals(struct lowering *l);
 enum status lower_wait(struct lowering *l, const struct wait *w, struct gpu_wait *out);
-enum status lower_addend(struct lowering *l, const struct operand *o, uint64_t extra, uint32_t more);
+enum status lower_addend(struct lowering *l, const struct operand *o, uint32_t more);
 
 /* ---- lower_dynamic.c ---- */
 

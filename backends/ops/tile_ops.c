@@ -71,14 +71,6 @@ static struct matrix locate(const struct memory *m, uint32_t rank, uint64_t epoc
     return matrix_locate(m, o->rank, epoch, o, rows, cols);
 }
 
-static struct operand addend_at(const struct task *task, uint32_t i)
-{
-    struct operand o = task->addend;
-
-    o.offset += i * task->addend_stride;
-    return o;
-}
-
 /* ---- GEMM ---- */
 
 static void gemm_begin(struct scratch *s, const struct task *task)
@@ -157,7 +149,7 @@ static void gemm_finish(struct scratch *s, const struct memory *m, uint32_t rank
 {
     assert(task->epilogue == EPILOGUE_NONE || task->addend_count == 0);
     for (uint32_t a = 0; a < task->addend_count; a++) {
-        struct operand at = addend_at(task, a);
+        struct operand at = program_addend(m->program, rank, task, a);
         struct matrix addend = locate(m, rank, epoch, &at, task->m, task->n);
 
         for (uint64_t i = 0; i < task->m; i++)
@@ -242,7 +234,7 @@ static void reduce(const struct memory *m, uint32_t rank, uint64_t epoch, const 
 
             memset(sum, 0, sizeof sum);
             for (uint32_t a = 0; a < task->addend_count; a++) {
-                struct operand at = addend_at(task, a);
+                struct operand at = program_addend(m->program, rank, task, a);
                 struct matrix addend = locate(m, rank, epoch, &at, task->m, task->n);
 
                 matrix_add_row(&addend, i, j, count, sum);

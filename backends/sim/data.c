@@ -221,9 +221,8 @@ void data_reads_addends(struct sim *s, struct worker *w)
     if (!s->data)
         return;
     for (uint32_t i = 0; i < w->task.addend_count; i++) {
-        struct operand o = w->task.addend;
+        struct operand o = program_addend(s->program, w->id.rank, &w->task, i);
 
-        o.offset += i * w->task.addend_stride;
         add_operand(s, w, &o, o.rank, w->task.m, w->task.n, ACCESS_READ);
     }
     if (w->task.op == OP_ATTENTION && w->task.addend_count)

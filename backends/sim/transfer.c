@@ -63,12 +63,19 @@ static uint32_t indexed_rank(const struct sim *s, const struct task_id *id, cons
     return row.rank;
 }
 
+static bool reads_node(const struct sim *s, const struct task *t)
+{
+    return t->op == OP_REDUCE && t->addend.rank == RANK_NODE && s->program->world.gpus_per_node > 1;
+}
+
 bool transfer_has_flows(const struct sim *s, const struct task_id *id, const struct task *t)
 {
-    uint32_t source = t->op == OP_REDUCE ? t->addend.rank : t->a.rank;
+    uint32_t source = t->a.rank;
 
+    if (t->op == OP_REDUCE)
+        source = program_addend(s->program, id->rank, t, 0).rank;
     if (!op_indexes(t->op))
-        return source != id->rank || transfer_is_remote(s, id->rank, t);
+        return reads_node(s, t) || source != id->rank || transfer_is_remote(s, id->rank, t);
     for (uint64_t i = 0; i < t->m * program_index_terms(t); i++) {
         uint32_t from = indexed_rank(s, id, t, i);
 
@@ -164,6 +171,31 @@ uint32_t transfer_pull(struct sim *s, uint32_t rank, uint32_t from, uint64_t byt
     return 1;
 }
 
+/* The tile of every GPU of the node: added by the switch, or a pull from each peer, all by one CTA. */
+static uint32_t pull_node(struct sim *s, uint32_t rank, uint64_t bytes, engine_fn *fn, uint64_t id)
+{
+    uint32_t gpus = s->program->world.gpus_per_node, first = rank - world_gpu(s->program->world, rank);
+    double rate = s->machine->copy.pull_rate;
+
+    if (s->machine->nvlink.reduce) {
+        fabric_reduce(s->fabric, rank, bytes, rate, fn, s, id, sim_now(s));
+        return 1;
+    }
+    for (uint32_t from = first; from < first + gpus; from++)
+        if (from != rank)
+            fabric_nvlink(s->fabric, from, rank, bytes, rate / (gpus - 1), fn, s, id, sim_now(s));
+    return gpus - 1;
+}
+
+uint32_t transfer_addends(struct sim *s, uint32_t rank, const struct task *t, engine_fn *fn, uint64_t id)
+{
+    if (t->addend_count == 0)
+        return 0;
+    if (reads_node(s, t))
+        return pull_node(s, rank, transfer_bytes(s, &t->addend, t->m, t->n), fn, id);
+    return transfer_pull(s, rank, program_addend(s->program, rank, t, 0).rank, transfer_addend_bytes(s, t), fn, id);
+}
+
 static bool writes_own_rank(uint32_t rank, const struct task *t)
 {
     for (uint32_t i = 0; i < t->out_count; i++)
@@ -175,6 +207,8 @@ static bool writes_own_rank(uint32_t rank, const struct task *t)
 
 uint64_t transfer_local_ps(const struct sim *s, uint32_t rank, const struct task *t)
 {
+    if (reads_node(s, t) && s->machine->nvlink.reduce)
+        return 0; /* the sum is written as it comes */
     if (t->op == OP_REDUCE) {
         uint64_t written = t->out_count ? transfer_bytes(s, &t->out[0], t->m, t->n) : 0;
 

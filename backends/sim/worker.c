@@ -218,7 +218,7 @@ static bool phase_move(struct sim *s, struct worker *w)
         return charge(s, w, transfer_gather_ps(s, &w->id, t));
     }
     if (t->op == OP_REDUCE)
-        pull(s, w, t->addend.rank, transfer_addend_bytes(s, t));
+        w->pending += transfer_addends(s, w->id.rank, t, flow_done, worker_index(s, w));
     else
         pull(s, w, t->a.rank, transfer_bytes(s, &t->a, t->m, t->n));
     w->pending += transfer_stores(s, w->id.rank, t, flow_done, worker_index(s, w));

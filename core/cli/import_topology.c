@@ -143,7 +143,7 @@ static void set_nvls(const struct nccl_xml *x, struct machine *m)
     if (!x->has_graphs)
         return;
     if (x->nvls.channels == 0) { /* NCCL looked for a switch that multicasts and found none */
-        m->nvlink.multicast = m->nccl.nvls = false;
+        m->nvlink.multicast = m->nvlink.reduce = m->nccl.nvls = false;
         m->nccl.nvls_heads = 0;
         m->nccl.nvls_intra = m->nccl.nvls_inter = 0;
     } else if (m->nccl.nvls) {

@@ -72,7 +72,7 @@ static void set_nvlink(struct machine *m, uint64_t gpus)
     bool has_switch = gpus > SWITCHLESS_GPUS;
 
     m->gpus_per_node = gpus;
-    m->nvlink.multicast = has_switch;
+    m->nvlink.multicast = m->nvlink.reduce = has_switch;
     m->nccl.nvls = has_switch;
     m->nccl.nvls_heads = has_switch ? gpus : 0;
     if (!has_switch)

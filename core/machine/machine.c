@@ -84,6 +84,8 @@ const struct option machine_options[] = {
         .help = "of the first byte, GPU to GPU"),
     ROW("nvlink.multicast", BOOL, nvlink.multicast, .initial = "false",
         .help = "the switch replicates stores (NVLink SHARP)"),
+    ROW("nvlink.reduce", BOOL, nvlink.reduce, .initial = "false",
+        .help = "the switch adds what a load finds on all GPUs of the node (NVLink SHARP)"),
     ROW("nvlink.engine_rate", RATE, nvlink.engine_rate, RATE_OR_NONE,
         .help = "copy engine, to or from one peer"),
     ROW("nvlink.engine", TIME, nvlink.engine_ps, .initial = "0ps", TIME_RANGE,

@@ -82,6 +82,7 @@ struct machine {
         double   rate; /* what one GPU can send (and receive) at once, all links together */
         uint64_t latency_ps;
         bool     multicast;      /* switch replicates stores (NVLink SHARP) */
+        bool     reduce;         /* switch adds what a load finds on all GPUs of the node */
         double   engine_rate;    /* copy engine, one peer */
         uint64_t engine_ps;      /* fixed cost of one engine copy */
     } nvlink;

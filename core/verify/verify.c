@@ -258,9 +258,8 @@ static void each_read(const struct verifier *v, uint32_t rank, const struct task
         emit_access(v, &b, eb.rows, eb.cols, b.rank, until, false, fn, arg);
     }
     for (uint32_t i = 0; i < t->addend_count; i++) {
-        struct operand o = t->addend;
+        struct operand o = program_addend(v->p, rank, t, i);
 
-        o.offset += i * t->addend_stride;
         emit_access(v, &o, t->m, t->n, o.rank, addends_until, false, fn, arg);
     }
 }

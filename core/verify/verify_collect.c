@@ -213,10 +213,11 @@ static void check_sources(struct verifier *v, struct task_place at, const struct
         check_source(v, at, &a, ea.rows, ea.cols);
         check_source(v, at, &b, eb.rows, eb.cols);
     }
+    if (t->addend.rank == RANK_NODE && (t->op != OP_REDUCE || t->addend_count != v->p->world.gpus_per_node))
+        fail_task(v, "bounds", at, "addends on every GPU of the node are a reduce's, one for each");
     for (uint32_t i = 0; i < t->addend_count; i++) {
-        struct operand o = t->addend;
+        struct operand o = program_addend(v->p, at.rank, t, i);
 
-        o.offset += i * t->addend_stride;
         check_source(v, at, &o, t->m, t->n);
     }
 }

@@ -193,13 +193,12 @@ static bool multiply(const struct tracing *x, uint32_t rank, const struct task *
     return true;
 }
 
-static bool add(const struct tracing *x, const struct task *t, struct symbol *sum)
+static bool add(const struct tracing *x, uint32_t rank, const struct task *t, struct symbol *sum)
 {
     for (uint32_t i = 0; i < t->addend_count; i++) {
-        struct operand o = t->addend;
+        struct operand o = program_addend(x->v->p, rank, t, i);
         struct symbol s = {0};
 
-        o.offset += i * t->addend_stride;
         if (!verify_look(x, &o, t->m, t->n, &s) || s.tensor != TENSOR_C)
             return false;
         if (sum->tensor == TENSOR_C && (sum->row != s.row || sum->col != s.col))
@@ -226,7 +225,7 @@ static bool result_of(const struct tracing *x, uint32_t rank, const struct task 
     for (uint32_t s = 0; t->op == OP_GEMM && s < program_step_count(t); s++)
         if (!multiply(x, rank, t, s, out))
             return false;
-    return add(x, t, out);
+    return add(x, rank, t, out);
 }
 
 static bool replaces(const struct operand *o, const struct operand *addend, uint32_t rank)

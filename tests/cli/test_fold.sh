@@ -52,7 +52,7 @@ problem:  {kernel: [gemm_rs, gemm_ar], m: 1024, n: 128, k: 64}
 machine:  hgx-h200-cx7
 world:    {nodes: 2, gpus_per_node: 4}
 variants:
-  fused:   {$gemm, reduce: [epilogue, crew], order: [interleave, rotate]}
+  fused:   {$gemm, reduce: [epilogue, crew, switch], order: [interleave, rotate]}
   unfused: {$gemm}
 timing:   {mode: pipelined, warmup: 1, iterations: 2}
 EOF

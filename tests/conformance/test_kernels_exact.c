@@ -35,6 +35,8 @@ static const struct variant {
      "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank inter=direct group=1 depth=1"},
     {"gemm_ar",
      "reduce=crew chunk=64B tile_m=8 tile_n=32 order=interleave inter=ring depth=3 join=true"},
+    {"gemm_rs", "reduce=switch chunk=512B tile_m=16 tile_n=32 order=interleave depth=1 join=true"},
+    {"gemm_ar", "reduce=switch chunk=2KiB tile_m=32 tile_n=16 order=rotate depth=2 join=false"},
     {"ring_attention", "chunk=2KiB tile_m=16 split=1 layout=zigzag order=head depth=1 join=false"},
     {"ring_attention", "chunk=512B tile_m=32 split=3 layout=run order=owner depth=3 send_sms=2"},
     {"ring_attention", "chunk=64KiB tile_m=8 split=0 layout=zigzag order=owner join=true"},

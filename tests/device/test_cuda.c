@@ -180,6 +180,7 @@ static const struct variant {
      "reduce=crew chunk=2KiB tile_m=16 tile_n=16 order=rotate inter=ring depth=1 join=false"},
     {"gemm_ar",
      "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank inter=direct group=1 depth=1"},
+    {"gemm_ar", "reduce=switch chunk=2KiB tile_m=32 tile_n=16 order=rotate depth=2 join=false"},
     {"ring_attention", "comm_sms=16"},
     {"ring_attention",
      "comm_sms=16 chunk=2KiB tile_m=16 split=1 layout=zigzag order=head depth=1 join=false"},

@@ -221,6 +221,8 @@ static const struct ways {
     {{&gemm_rs_kernel, "", {1, 4}, {.m = 512, .n = 512, .k = 256}, FORM_FUSED}, {GPU_SIGNAL, GPU_GEMM}},
     {{&gemm_rs_kernel, "reduce=crew", {1, 4}, {.m = 512, .n = 512, .k = 256}, FORM_FUSED},
      {GPU_SIGNAL, GPU_GEMM, GPU_REDUCE}},
+    {{&gemm_rs_kernel, "reduce=switch", {1, 4}, {.m = 512, .n = 512, .k = 256}, FORM_FUSED},
+     {GPU_SIGNAL, GPU_GEMM, GPU_REDUCE}},
     {{&gemm_ar_kernel, "", {1, 4}, {.m = 512, .n = 512, .k = 256}, FORM_UNFUSED},
      {GPU_SIGNAL, GPU_GEMM, GPU_COPY, GPU_REDUCE}},
     {{&ring_attention_kernel, "", {1, 1}, {.attention = {.seq = 1024, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 64}}, FORM_FUSED},

@@ -296,6 +296,26 @@ START_TEST(a_multicast_goes_at_the_pace_of_the_slowest)
 }
 END_TEST
 
+START_TEST(a_sum_takes_the_out_links_of_all)
+{
+    const struct engine_port ports[] = {{100e9, 0}, {100e9, 1000000}, {100e9, 0}, {100e9, 0}};
+    const struct engine_group group = {.first_port = 0, .port_count = 3};
+    struct engine_config config = {
+        .api = apis[_i], .ports = ports, .port_count = 4, .groups = &group, .group_count = 1};
+
+    ck_assert_int_eq(engine_create(&config, &seen.engine), ST_OK);
+    flow(engine_group_port(seen.engine, 0), 0, 1000000, 0, 0);
+    flow(2, 3, 1000000, 0, 1); /* shares the out link of port 2 */
+    engine_run(seen.engine);
+    ck_assert_uint_eq(seen.by_id[0], 21000000);
+    ck_assert_uint_eq(seen.by_id[1], 20000000);
+    ck_assert_uint_eq(engine_port_bytes_out(seen.engine, 0), 1000000);
+    ck_assert_uint_eq(engine_port_bytes_out(seen.engine, 2), 2000000);
+    ck_assert_uint_eq(engine_port_bytes_in(seen.engine, 0), 1000000);
+    ck_assert_uint_eq(engine_port_bytes_in(seen.engine, 1), 0);
+}
+END_TEST
+
 /* ---- order ---- */
 
 START_TEST(equal_times_go_flows_first_then_by_insertion)
@@ -530,6 +550,7 @@ int main(void)
     tcase_add_test(tc, with_s4u_a_bound_only_delays_the_end);
     tcase_add_loop_test(tc, a_flow_to_no_port_takes_the_out_link_only, 0, APIS);
     tcase_add_loop_test(tc, a_multicast_goes_at_the_pace_of_the_slowest, 0, APIS);
+    tcase_add_loop_test(tc, a_sum_takes_the_out_links_of_all, 0, APIS);
     tcase_add_loop_test(tc, equal_times_go_flows_first_then_by_insertion, 0, APIS);
     tcase_add_loop_test(tc, many_timers_fire_as_sorted, 0, APIS);
     tcase_add_loop_test(tc, random_traffic_takes_what_the_oracle_says, 2, 18);

@@ -16,7 +16,7 @@ static struct {
 } seen;
 
 static struct machine machine = {
-    .nvlink = {.rate = 400e9, .latency_ps = 700000, .multicast = true},
+    .nvlink = {.rate = 400e9, .latency_ps = 700000, .multicast = true, .reduce = true},
     .nic =
         {.per_gpu = 1, .rate = 50e9, .latency_ps = 3000000, .message_ps = 200000, .kind = NIC_RC},
 };
@@ -66,6 +66,18 @@ START_TEST(multicasts_fill_the_in_links)
     open_fabric(1, 4);
     for (uint32_t rank = 0; rank < 4; rank++)
         fabric_multicast(seen.fabric, rank, 1000000, 0, note, NULL, rank, 0);
+    run();
+    for (uint32_t rank = 0; rank < 4; rank++)
+        ck_assert_uint_eq(seen.at_ps[rank], 10000000 + 700000);
+}
+END_TEST
+
+/* The same backwards. */
+START_TEST(sums_by_the_switch_fill_the_out_links)
+{
+    open_fabric(1, 4);
+    for (uint32_t rank = 0; rank < 4; rank++)
+        fabric_reduce(seen.fabric, rank, 1000000, 0, note, NULL, rank, 0);
     run();
     for (uint32_t rank = 0; rank < 4; rank++)
         ck_assert_uint_eq(seen.at_ps[rank], 10000000 + 700000);
@@ -270,6 +282,7 @@ int main(void)
 
     tcase_add_test(tc, a_store_takes_latency_and_link_or_cta_rate);
     tcase_add_test(tc, multicasts_fill_the_in_links);
+    tcase_add_test(tc, sums_by_the_switch_fill_the_out_links);
     tcase_add_test(tc, nodes_do_not_share_a_switch);
     tcase_add_test(tc, a_lone_message_takes_latency_and_rate);
     tcase_add_test(tc, small_messages_follow_at_the_message_time);

@@ -32,7 +32,7 @@ static const struct shape_case cases[] = {
 
 static const char *const settings[] = {
     "", "order=rank", "order=arrival inter=direct", "panels=3 chunk=512B", "chunk=64B depth=1",
-    "reduce=crew", "reduce=crew order=rotate join=false", "order=rank chunk=4KiB", "inter=ring group=1",
+    "reduce=crew", "reduce=crew order=rotate join=false", "reduce=switch chunk=512B", "order=rank chunk=4KiB", "inter=ring group=1",
     "inter=direct join=false", "split=5 chunk=512B", "split=3 layout=zigzag", "layout=zigzag order=head depth=1",
     "gather_rows=4 chunk=64B depth=3", "gather_rows=5 chunk=1KiB join=false",
 };
@@ -132,9 +132,9 @@ static void check_task(const struct program *p, uint32_t rank, const struct task
     if (t->op == OP_ATTENTION && (t->addend_count || t->attention.leaves))
         check_operand(p, &t->attention.lse, t->m, 1);
     for (uint32_t i = 0; i < t->addend_count; i++) {
-        struct operand o = t->addend;
+        struct operand o = program_addend(p, rank, t, i);
 
-        o.offset += i * t->addend_stride;
+        ck_assert(world_same_node(p->world, o.rank, rank));
         check_operand(p, &o, t->m, t->n);
     }
     for (uint32_t i = 0; i < t->out_count; i++) /* where a work list puts rows, routes see to it that they fit */

@@ -195,6 +195,23 @@ START_TEST(a_reduction_costs_the_bytes_it_moves)
 }
 END_TEST
 
+/* Of 64 KiB each: the sum comes at the pull rate; without such a switch three peers share it, beside 320 KiB read and
+ * written. */
+START_TEST(a_switch_adds_on_the_way)
+{
+    struct task *t;
+
+    script_init(&s, 1, 4);
+    t = script_copy(&s, 0, COMM, 0, 0);
+    t->op = OP_REDUCE;
+    t->addend = (struct operand){RANK_NODE, t->a.buffer, t->a.offset, t->a.ld};
+    t->addend_count = 4;
+    ck_time(script_time_ps(&s), 0.5 + 3 + 6);
+    s.machine.nvlink.reduce = true;
+    ck_time(script_time_ps(&s), 0.5 + 3 + 2);
+}
+END_TEST
+
 START_TEST(stores_leave_behind_the_worker)
 {
     struct run_result r;
@@ -605,6 +622,7 @@ int main(void)
     tcase_add_test(time, a_pull_goes_at_the_pull_rate);
     tcase_add_test(time, peers_share_a_push_unless_the_switch_multicasts);
     tcase_add_test(time, a_reduction_costs_the_bytes_it_moves);
+    tcase_add_test(time, a_switch_adds_on_the_way);
     tcase_add_test(time, stores_leave_behind_the_worker);
     tcase_add_test(time, puts_pass_fifo_proxy_and_nic);
     tcase_add_test(time, all_worker_time_is_accounted_for);
