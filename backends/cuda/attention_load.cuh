@@ -9,7 +9,7 @@
 /* Values that are still to be loaded. */
 struct late_values {
     const void *map;
-    uint32_t row, col, keys;
+    uint32_t row, col;
     uint32_t panels; /* 0: none */
 };
 
@@ -36,7 +36,6 @@ PTX void load_late_values(const site &s, attention_loader &l)
     if (v.panels == 0)
         return;
     await_barrier(s, barrier_at(s, BARRIER_VALUES_EMPTY + at), panel_phase(l.values) ^ 1);
-    *value_count_at(s, l.values) = v.keys;
     load_panels(s, v.map, v.row, v.col, v.panels, s.shared + VALUES_AT + at * PANEL_BYTES,
                 barrier_at(s, BARRIER_VALUES_FULL + at));
     panels_advance(l.values, v.panels);
@@ -90,7 +89,7 @@ PTX uint32_t load_run(const site &s, attention_loader &l, const attention_feed &
 
         load_keys(s, l, f.keys, run.key_row + first, t.a_col, panels, {keys, ahead});
         load_late_values(s, l);
-        l.late = {f.values, run.value_row + first, t.b_col, keys, panels};
+        l.late = {f.values, run.value_row + first, t.b_col, panels};
         first += GPU_KEYS;
         blocks++;
     } while (first < run.keys);

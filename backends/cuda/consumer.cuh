@@ -5,7 +5,7 @@
 #include "backends/cuda/site.cuh"
 
 /* Barriers that a consumer waits for turn by turn, as bits of consumer.turns. */
-enum { TURN_UNSTAGED = 1, TURN_ADDEND = 2, TURN_QUERIES = 4 };
+enum { TURN_UNSTAGED = 1, TURN_ADDEND = 2, TURN_QUERIES = 4, TURN_MULTIPLY = 8 };
 
 /* An attention needs nearly all registers: what is kept from task to task is packed, who a thread is
  * can be asked again. */

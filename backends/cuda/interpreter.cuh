@@ -36,7 +36,7 @@ PTX void init_barriers(const site &s)
             arrivals = CONSUMERS / 32;
         if (i == BARRIER_QUERIES_EMPTY)
             arrivals = CONSUMERS / 32;
-        if (i == BARRIER_STAGED || i == BARRIER_STAGED + 1)
+        if (i == BARRIER_STAGED || i == BARRIER_STAGED + 1 || i >= BARRIER_TURN)
             arrivals = CONSUMERS / 2 / 32;
         barrier_init(barrier_at(s, i), arrivals);
     }

@@ -22,8 +22,7 @@
 #define RING_AT (BARRIERS_AT + 512)
 #define COPY_TARGETS_AT (RING_AT + GPU_PREFETCH_MAX * 64)
 #define KEY_BLOCKS_AT (COPY_TARGETS_AT + GPU_COPY_TARGETS_MAX * 16)
-#define VALUE_COUNTS_AT (KEY_BLOCKS_AT + PANELS * 8)
-#define FEEDS_AT (VALUE_COUNTS_AT + PANELS * 4)
+#define FEEDS_AT (KEY_BLOCKS_AT + PANELS * 8)
 #define RUNS_AT (FEEDS_AT + GPU_PREFETCH_MAX * FEED_BYTES)
 #define ENDED_AT (RUNS_AT + KEY_RUNS * 16) /* not 0: a role has seen the abort word and left */
 #define RECORDS_AT (ENDED_AT + 4)  /* these two of traced launches: how many records there are */
@@ -65,7 +64,8 @@ enum {
     BARRIER_QUERIES_EMPTY = BARRIER_QUERIES_FULL + 1,
     BARRIER_RUN_FULL = BARRIER_QUERIES_EMPTY + 1, /* per run of keys */
     BARRIER_RUN_EMPTY = BARRIER_RUN_FULL + KEY_RUNS,
-    BARRIER_COUNT = BARRIER_RUN_EMPTY + KEY_RUNS,
+    BARRIER_TURN = BARRIER_RUN_EMPTY + KEY_RUNS, /* per warpgroup: it may use the matrix units */
+    BARRIER_COUNT = BARRIER_TURN + 2,
 };
 static_assert(BARRIER_COUNT * 8 <= 512, "barriers fit");
 
@@ -215,12 +215,6 @@ struct key_block {
 PTX key_block *key_block_at(const site &s, const panel_ring &r)
 {
     return (key_block *)(s.memory + KEY_BLOCKS_AT) + panel_of(r);
-}
-
-/* So many keys have values in the block. */
-PTX uint32_t *value_count_at(const site &s, const panel_ring &r)
-{
-    return (uint32_t *)(s.memory + VALUE_COUNTS_AT) + panel_of(r);
 }
 
 /* A GEMM that the loader feeds through the stages. */

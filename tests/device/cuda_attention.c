@@ -1,7 +1,8 @@
 /* Workers that change between heads of 128, heads of 64, GEMMs and copies, which all use the same shared
- * memory in ways of their own. */
+ * memory in ways of their own; scores that climb, so that what weights are relative to is raised. */
 #include "cuda_attention.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -223,6 +224,98 @@ START_TEST(ops_take_turns)
 }
 END_TEST
 
+/* ---- scores that climb ---- */
+
+/* Queries are 1; keys are whole numbers that grow by 1 every so many keys.  A block of 128 keys then adds 2^46 and
+ * more to the weights, or with the steeper slope more than an f32 holds. */
+static const uint64_t keys_per_step[] = {32, 2};
+static uint64_t per_step;
+
+static float climbing_key(uint64_t position)
+{
+    return (float)(position / per_step);
+}
+
+static void climbing_input(const struct problem *global, uint64_t seed, uint64_t epoch, uint32_t tensor,
+                           uint64_t row, uint64_t col, uint64_t count, float *out)
+{
+    reference_attention.input(global, seed, epoch, tensor, row, col, count, out);
+    if (tensor == TENSOR_Q || row < global->attention.seq)
+        for (uint64_t i = 0; i < count; i++)
+            out[i] = tensor == TENSOR_Q ? 1 : climbing_key(row);
+}
+
+/* The same for every query. */
+static void climbing_row(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t col,
+                         uint64_t cols, struct expected *out)
+{
+    const struct attention_problem *a = &global->attention;
+    double root = sqrt((double)a->head_dim), sum = 0, *result = calloc(2 * cols, sizeof *result);
+    float *values = malloc(cols * sizeof *values);
+
+    ck_assert(result && values);
+    for (uint64_t j = 0; j < a->seq; j++) {
+        double weight = exp(root * ((double)climbing_key(j) - (double)climbing_key(a->seq - 1)));
+
+        reference_attention.input(global, seed, epoch, TENSOR_KV, a->seq + j, col, cols, values);
+        sum += weight;
+        for (uint64_t i = 0; i < cols; i++) {
+            result[2 * i] += weight * (double)values[i];
+            result[2 * i + 1] += weight * fabs((double)values[i]);
+        }
+    }
+    for (uint64_t i = 0; i < cols; i++)
+        out[i] = (struct expected){(float)(result[2 * i] / sum), (float)(result[2 * i + 1] / sum / 100)};
+    free(result);
+    free(values);
+}
+
+static void climbing_expected(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
+                              uint64_t rows, uint64_t col, uint64_t cols, struct expected *out)
+{
+    (void)row;
+    climbing_row(global, seed, epoch, col, cols, out);
+    for (uint64_t i = 1; i < rows; i++)
+        memcpy(out + i * cols, out, cols * sizeof *out);
+}
+
+static const struct bounded_check climbing_check = {climbing_input, climbing_expected, memory_bytes};
+static const struct kernel climbing = {
+    .name = "climbing", .global = same_problem, .bounded = &climbing_check};
+
+static void build_climbing(struct program *p, uint64_t dim)
+{
+    struct head_buffers b = add_heads(p, dim, 0);
+    uint32_t queue = script_queue_and_crew(p, "main");
+
+    for (uint64_t head = 0; head < HEADS; head++)
+        for (uint64_t row = 0; row < wide.attention.seq; row += TILE)
+            attend(p, queue, &b, head, row);
+}
+
+START_TEST(climbing_scores_come_out_right)
+{
+    struct run_result *r = calloc(1, sizeof *r);
+    struct problem problem = _i % 2 ? wide : narrow(&wide);
+    struct program program = {0};
+
+    per_step = keys_per_step[_i / 2];
+    script_init(&program, (struct world){1, 1});
+    build_climbing(&program, problem.attention.head_dim);
+    harness_run(&(struct trial){.backend = &cuda_backend,
+                                .kernel = &climbing,
+                                .program = &program,
+                                .problem = problem,
+                                .timing = {.mode = TIMING_ISOLATED, .warmup = 1, .iterations = 2},
+                                .options = "timeout=2s"},
+                r);
+    ck_assert_msg(r->status == ST_OK && r->elements_wrong == 0 && r->elements_checked > 0, "%s",
+                  r->report);
+    program_fini(&program);
+    free(r);
+}
+END_TEST
+
 /* Half of the keys never come: the second segment waits for a flag that nobody raises. */
 static void build_waiting(struct program *p)
 {
@@ -258,6 +351,7 @@ TCase *cuda_attention_tests(void)
     TCase *tc = tcase_create("attention");
 
     tcase_add_loop_test(tc, ops_take_turns, 0, 9);
+    tcase_add_loop_test(tc, climbing_scores_come_out_right, 0, 4);
     tcase_add_test(tc, missing_keys_are_reported);
     return tc;
 }
