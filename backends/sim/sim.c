@@ -15,6 +15,7 @@
 #include "backends/sim/jitter.h"
 #include "backends/sim/state.h"
 #include "backends/sim/stats.h"
+#include "backends/sim/symmetry.h"
 #include "backends/sim/tracing.h"
 #include "sim/baseline.h"
 #include "sim/gemm_cost.h"
@@ -120,6 +121,8 @@ static uint64_t memory_bytes(const struct job *job)
     if (!job->data && !(o && o->data))
         bytes += ranks * program_control_bytes(p);
     bytes += ranks * p->flag_count * (sizeof(uint64_t) + sizeof(uint32_t));
+    if (ranks < world_ranks(job->world))
+        bytes += symmetry_bytes(p);
     for (uint32_t rank = 0; rank < ranks; rank++)
         bytes += flows_in_flight(job, rank) * IN_FLIGHT_BYTES;
     if ((job->data || (o && o->data)) &&
@@ -257,10 +260,10 @@ static enum engine_api choose_engine(const struct sim *s)
 static enum status sim_open(struct sim *s)
 {
     epoch_plan(s);
+    TRY(check_memory(s));
     TRY(fold_open(s));
     TRY(fault_open(s));
     TRY(check_duration(s));
-    TRY(check_memory(s));
     TRY(open_tables(s));
     TRY(fabric_create(s->machine, s->program->world, s->rank_count / s->program->world.gpus_per_node,
                       choose_engine(s), &s->fabric));

@@ -14,7 +14,8 @@
 struct pairing {
     const struct program *p;
     uint32_t node;
-    uint32_t *near, *far; /* by gpu and flag: the partner on node 0 of one of `node`, and the other way round */
+    uint32_t *near,
+        *far; /* by gpu and flag: the partner on node 0 of one of `node`, and the other way round */
 };
 
 /* A task of node 0 and its counterpart. */
@@ -36,7 +37,8 @@ static bool same_rank(const struct pairing *x, uint32_t here, uint32_t there)
     return symmetry_move(x->p->world, here, x->node) == there;
 }
 
-static bool same_operand(const struct pairing *x, const struct operand *here, const struct operand *there)
+static bool same_operand(const struct pairing *x, const struct operand *here,
+                         const struct operand *there)
 {
     const struct buffer *b = x->p->buffers;
 
@@ -47,7 +49,8 @@ static bool same_operand(const struct pairing *x, const struct operand *here, co
 
 static bool same_extents(const struct task *a, const struct task *b)
 {
-    return a->op == b->op && a->m == b->m && a->n == b->n && a->k == b->k && a->epilogue == b->epilogue;
+    return a->op == b->op && a->m == b->m && a->n == b->n && a->k == b->k &&
+           a->epilogue == b->epilogue;
 }
 
 static bool same_counts(const struct task *a, const struct task *b)
@@ -96,17 +99,18 @@ static bool pair_flags(struct pairing *x, uint32_t gpu, uint32_t here, uint32_t 
            program_flag_total(x->p, world_rank(x->p->world, x->node, gpu), there);
 }
 
-/* The `i`th signal of the task at the pair's place on another node. */
-static struct signal signal_of(const struct pairing *x, const struct pair *t, uint32_t node, uint32_t i)
+/* The `i`th signal of the task at the pair's place on another node; without one, to nobody. */
+static struct signal signal_of(const struct pairing *x, const struct pair *t, uint32_t node,
+                               uint32_t i)
 {
     struct task other;
 
     program_task(x->p, world_rank(x->p->world, node, t->gpu), t->queue, t->index, &other);
-    assert(i < TASK_SIGNALS_MAX);
-    return other.signals[i];
+    return i < other.signal_count ? other.signals[i] : (struct signal){.rank = NO_PARTNER};
 }
 
-/* A put signals another node.  What reaches node 0 and node x->node in its place comes from as many nodes before them. */
+/* A put signals another node.  What reaches node 0 and node x->node in its place comes from as many
+ * nodes before them. */
 static bool pair_put_flags(struct pairing *x, const struct pair *t, uint32_t i)
 {
     struct world w = x->p->world;
@@ -135,10 +139,11 @@ static bool pair_signal(struct pairing *x, const struct pair *t, uint32_t i)
     return true;
 }
 
-/* How many flags of a wait have partners, all of which must be in `other`, the wait's counterpart.  A flag without a
- * partner, which nobody signals, must be one that is not really waited for.  -1: something is amiss. */
-static int64_t partners_in(const struct pairing *x, const uint32_t *partners, uint32_t rank, const struct wait *w,
-                           const struct wait *other)
+/* How many flags of a wait have partners, all of which must be in `other`, the wait's counterpart.
+ * A flag without a partner, which nobody signals, must be one that is not really waited for.  -1:
+ * something is amiss. */
+static int64_t partners_in(const struct pairing *x, const uint32_t *partners, uint32_t rank,
+                           const struct wait *w, const struct wait *other)
 {
     uint32_t gpu = world_gpu(x->p->world, rank);
     int64_t count = 0;
@@ -148,7 +153,8 @@ static int64_t partners_in(const struct pairing *x, const uint32_t *partners, ui
 
         if (partner == NO_PARTNER && program_wait_target(x->p, rank, w, i, w->lag + 1) > 0)
             return -1;
-        if (partner != NO_PARTNER && (partner < other->flag || partner - other->flag >= other->count))
+        if (partner != NO_PARTNER &&
+            (partner < other->flag || partner - other->flag >= other->count))
             return -1;
         count += partner != NO_PARTNER;
     }
@@ -156,12 +162,14 @@ static int64_t partners_in(const struct pairing *x, const uint32_t *partners, ui
 }
 
 /* On partners, as many. */
-static bool same_wait(const struct pairing *x, uint32_t gpu, const struct wait *a, const struct wait *b)
+static bool same_wait(const struct pairing *x, uint32_t gpu, const struct wait *a,
+                      const struct wait *b)
 {
     if (a->count != b->count || a->lag != b->lag || a->phase != b->phase || a->value != b->value)
         return false;
     int64_t partners = partners_in(x, x->far, gpu, a, b);
-    return partners >= 0 && partners == partners_in(x, x->near, world_rank(x->p->world, x->node, gpu), b, a);
+    return partners >= 0 &&
+           partners == partners_in(x, x->near, world_rank(x->p->world, x->node, gpu), b, a);
 }
 
 static bool same_step(const struct pairing *x, const struct pair *t, uint32_t step)
@@ -170,7 +178,8 @@ static bool same_step(const struct pairing *x, const struct pair *t, uint32_t st
     struct operand a, b, far_a, far_b;
 
     program_step(x->p, t->gpu, &t->here, step, &here, &a, &b);
-    program_step(x->p, world_rank(x->p->world, x->node, t->gpu), &t->there, step, &there, &far_a, &far_b);
+    program_step(x->p, world_rank(x->p->world, x->node, t->gpu), &t->there, step, &there, &far_a,
+                 &far_b);
     return here.k == there.k && same_operand(x, &a, &far_a) && same_operand(x, &b, &far_b) &&
            same_wait(x, t->gpu, &here.wait, &there.wait);
 }
@@ -219,7 +228,8 @@ static void load(const struct pairing *x, struct pair *t)
     program_task(x->p, world_rank(x->p->world, x->node, t->gpu), t->queue, t->index, &t->there);
 }
 
-static bool pass_queue(struct pairing *x, pass_fn *pass, struct pair *t, char *why, size_t why_bytes)
+static bool pass_queue(struct pairing *x, pass_fn *pass, struct pair *t, char *why,
+                       size_t why_bytes)
 {
     const struct program *p = x->p;
     uint64_t length = program_queue_length(p, t->gpu, t->queue);
@@ -233,10 +243,14 @@ static bool pass_queue(struct pairing *x, pass_fn *pass, struct pair *t, char *w
         what = pass(x, t);
     }
     if (length != there)
-        snprintf(why, why_bytes, "node %" PRIu32 " has %" PRIu64 " tasks in queue %s of gpu %" PRIu32 ", node 0 has %" PRIu64,
+        snprintf(why, why_bytes,
+                 "node %" PRIu32 " has %" PRIu64 " tasks in queue %s of gpu %" PRIu32
+                 ", node 0 has %" PRIu64,
                  x->node, there, p->queues[t->queue].name, t->gpu, length);
     else if (what)
-        snprintf(why, why_bytes, "task %" PRIu64 " of queue %s of gpu %" PRIu32 " has other %s on node %" PRIu32 " than on node 0",
+        snprintf(why, why_bytes,
+                 "task %" PRIu64 " of queue %s of gpu %" PRIu32 " has other %s on node %" PRIu32
+                 " than on node 0",
                  t->index, p->queues[t->queue].name, t->gpu, what, x->node);
     return length == there && !what;
 }
@@ -265,9 +279,13 @@ static bool same_node(struct pairing *x, char *why, size_t why_bytes)
     return pass_all(x, pass_work, why, why_bytes) && pass_all(x, pass_waits, why, why_bytes);
 }
 
+uint64_t symmetry_bytes(const struct program *p)
+{
+    return 2 * ((uint64_t)p->world.gpus_per_node * p->flag_count + 1) * sizeof(uint32_t);
+}
+
 bool symmetry_of_nodes(const struct program *p, char *why, size_t why_bytes)
 {
-    size_t flags = (size_t)p->world.gpus_per_node * p->flag_count + 1;
     struct pairing x = {.p = p};
     bool same = true;
 
@@ -275,8 +293,8 @@ bool symmetry_of_nodes(const struct program *p, char *why, size_t why_bytes)
         snprintf(why, why_bytes, "its ranks work on what their routing tables say");
         return false;
     }
-    x.near = malloc(flags * sizeof x.near[0]);
-    x.far = malloc(flags * sizeof x.far[0]);
+    x.near = malloc(symmetry_bytes(p) / 2);
+    x.far = malloc(symmetry_bytes(p) / 2);
     assert(x.near && x.far);
     for (x.node = 1; same && x.node < p->world.nodes; x.node++)
         same = same_node(&x, why, why_bytes);
