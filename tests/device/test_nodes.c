@@ -67,6 +67,7 @@ static const struct kernel_row {
     {&ag_gemm_kernel, {.m = 72, .n = 40, .k = 65}, "tile_m=16 tile_n=32 chunk=1KiB"},
     {&gemm_rs_kernel, {.m = 72, .n = 40, .k = 64}, "tile_m=16 tile_n=32 chunk=1KiB"},
     {&gemm_ar_kernel, {.m = 64, .n = 48, .k = 72}, "tile_m=16 tile_n=32 chunk=1KiB"},
+    {&gemm_ar_kernel, {.m = 64, .n = 48, .k = 72}, "tile_m=16 tile_n=32 chunk=1KiB reduce=switch"},
 #ifndef FAKE_CUDA
     {&ring_attention_kernel,
      {.attention = {.seq = 200, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 64, .causal = true}},
