@@ -24,7 +24,7 @@ static const struct variant {
     {"ag_gemm",
      "chunk=512B panels=2 tile_m=32 tile_n=16 inter=ring order=rank group=2 send_sms=2 depth=3 fan_out=each"},
     {"ag_gemm", "chunk=64B tile_m=8 tile_n=64 inter=ring order=local group=1 depth=2 comm_sms=2"},
-    {"gemm_rs", "reduce=crew chunk=2KiB tile_m=16 tile_n=16 order=rotate depth=1 join=false"},
+    {"gemm_rs", "reduce=switch chunk=2KiB tile_m=16 tile_n=16 order=rotate depth=1 join=false"},
     {"gemm_rs",
      "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank group=1 depth=1 send_sms=2"},
     {"gemm_rs",
