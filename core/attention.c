@@ -12,14 +12,12 @@ uint64_t attention_key_rows(const struct attention_problem *a)
 
 uint64_t attention_row_of_queries(const struct attention_problem *a, uint64_t stripe, uint64_t head)
 {
-    return attention_query_rows(a) * attention_stripe_begin(a, stripe) +
-           head * attention_stripe_size(a, stripe);
+    return attention_query_rows(a) * attention_stripe_begin(a, stripe) + head * attention_stripe_size(a, stripe);
 }
 
 uint64_t attention_row_of_keys(const struct attention_problem *a, uint64_t stripe, uint64_t head)
 {
-    return attention_key_rows(a) * attention_stripe_begin(a, stripe) +
-           2 * head * attention_stripe_size(a, stripe);
+    return attention_key_rows(a) * attention_stripe_begin(a, stripe) + 2 * head * attention_stripe_size(a, stripe);
 }
 
 static uint64_t stripe_of(const struct attention_problem *a, uint64_t position)
@@ -38,8 +36,7 @@ static uint64_t stripe_of(const struct attention_problem *a, uint64_t position)
 }
 
 /* Within its stripe a row stands in unit `row / size`: a head of queries, or keys or values of a head. */
-static struct attention_place place(const struct attention_problem *a, uint64_t row, uint64_t rows,
-                                    uint64_t *unit_out)
+static struct attention_place place(const struct attention_problem *a, uint64_t row, uint64_t rows, uint64_t *unit_out)
 {
     uint64_t stripe = stripe_of(a, row / rows), begin = attention_stripe_begin(a, stripe);
     uint64_t size = attention_stripe_size(a, stripe), within = row - rows * begin;

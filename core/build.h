@@ -3,9 +3,9 @@
 #define CORE_BUILD_H
 
 extern const char *const build_version;
-extern const char *const build_commit;   /* "unknown" outside a git checkout; ends in "+" when modified */
+extern const char *const build_commit; /* "unknown" outside a git checkout; ends in "+" when modified */
 extern const char *const build_compiler;
-extern const char *const build_simgrid;  /* version */
+extern const char *const build_simgrid; /* version */
 
 /* Something found, or not, when this was configured; `mkernel doctor` says what each is for. */
 struct build_part {

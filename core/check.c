@@ -13,8 +13,8 @@
 
 /* ---- the generator ---- */
 
-void tensor_row(uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t depth, uint64_t row,
-                uint64_t col, uint64_t count, int8_t *out)
+void tensor_row(uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t depth, uint64_t row, uint64_t col,
+                uint64_t count, int8_t *out)
 {
     uint64_t key = input_row_key(input_tensor_key(seed, epoch, tensor), row);
     uint32_t threshold = input_threshold(depth);
@@ -28,8 +28,7 @@ void tensor_row(uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t depth, 
     }
 }
 
-int tensor_value(uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t depth, uint64_t row,
-                 uint64_t col)
+int tensor_value(uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t depth, uint64_t row, uint64_t col)
 {
     int8_t value;
 
@@ -71,8 +70,7 @@ static uint32_t element_bits(enum dtype dtype, const void *at, uint64_t i)
     return f32_bits(((const float *)at)[i]);
 }
 
-static void store_values(enum dtype dtype, void *at, uint64_t first, const int8_t *values,
-                         uint64_t count)
+static void store_values(enum dtype dtype, void *at, uint64_t first, const int8_t *values, uint64_t count)
 {
     if (dtype == DTYPE_BF16)
         for (uint64_t i = 0; i < count; i++)
@@ -118,14 +116,13 @@ void check_write_control(const struct job *job, uint32_t rank, uint64_t epoch, v
         if (io[s].role != IO_INPUT || !buffer_is_control(b) || io[s].rows == 0)
             continue;
         assert(io[s].cols == b->cols);
-        job->kernel->control(job->problem, job->seed, epoch, io[s].tensor_row, io[s].rows,
-                             base + io[s].row * b->cols);
+        job->kernel->control(job->problem, job->seed, epoch, io[s].tensor_row, io[s].rows, base + io[s].row * b->cols);
     }
 }
 
 /* Elements of an input tensor into a buffer, by whichever generator the kernel's check has. */
-static void write_run(const struct job *job, const struct problem *global, uint64_t epoch,
-                      const struct io_slice *io, uint64_t row, uint64_t col, uint64_t count, void *base)
+static void write_run(const struct job *job, const struct problem *global, uint64_t epoch, const struct io_slice *io,
+                      uint64_t row, uint64_t col, uint64_t count, void *base)
 {
     const struct buffer *b = &job->program->buffers[io->buffer];
     const struct bounded_check *bounded = job->kernel->bounded;
@@ -134,13 +131,11 @@ static void write_run(const struct job *job, const struct problem *global, uint6
     float reals[INPUT_RUN];
 
     if (!bounded) {
-        tensor_row(job->seed, epoch, io->tensor, global->k, io->tensor_row + row, io->tensor_col + col,
-                   count, values);
+        tensor_row(job->seed, epoch, io->tensor, global->k, io->tensor_row + row, io->tensor_col + col, count, values);
         store_values(b->dtype, base, first, values, count);
         return;
     }
-    bounded->input(global, job->seed, epoch, io->tensor, io->tensor_row + row, io->tensor_col + col,
-                   count, reals);
+    bounded->input(global, job->seed, epoch, io->tensor, io->tensor_row + row, io->tensor_col + col, count, reals);
     for (uint64_t i = 0; b->dtype == DTYPE_F32 && i < count; i++)
         ((float *)base)[first + i] = reals[i];
     for (uint64_t i = 0; b->dtype == DTYPE_BF16 && i < count; i++)
@@ -191,12 +186,10 @@ static struct slot slots[SLOT_COUNT] = {
 
 static bool same_key(const struct block_key *a, const struct block_key *b)
 {
-    return a->kernel == b->kernel && a->global.m == b->global.m &&
-           a->global.n == b->global.n && a->global.k == b->global.k &&
-           (!a->kernel->family || problem_equal(a->kernel->family, &a->global, &b->global)) &&
-           a->seed == b->seed &&
-           a->epoch == b->epoch && a->row == b->row && a->rows == b->rows && a->col == b->col &&
-           a->cols == b->cols;
+    return a->kernel == b->kernel && a->global.m == b->global.m && a->global.n == b->global.n &&
+           a->global.k == b->global.k &&
+           (!a->kernel->family || problem_equal(a->kernel->family, &a->global, &b->global)) && a->seed == b->seed &&
+           a->epoch == b->epoch && a->row == b->row && a->rows == b->rows && a->col == b->col && a->cols == b->cols;
 }
 
 /* Returns the block's slot, locked. */
@@ -214,8 +207,7 @@ static struct slot *slot_lock(const struct block_key *key)
         assert(s->values); /* promised by check_memory_bytes() */
         s->capacity = size;
     }
-    key->kernel->reference(&key->global, key->seed, key->epoch, key->row, key->rows, key->col,
-                           key->cols, s->values);
+    key->kernel->reference(&key->global, key->seed, key->epoch, key->row, key->rows, key->col, key->cols, s->values);
     s->key = *key;
     return s;
 }
@@ -271,9 +263,8 @@ static bool is_poison(uint32_t bits)
     return bits == POISON_F32 || bits == (uint32_t)POISON_BF16 << 16;
 }
 
-static void describe_wrong(const struct buffer *b, uint32_t rank, uint64_t epoch,
-                           const struct io_slice *io, uint64_t i, uint64_t j, uint32_t got,
-                           const char *want, struct check_report *report)
+static void describe_wrong(const struct buffer *b, uint32_t rank, uint64_t epoch, const struct io_slice *io, uint64_t i,
+                           uint64_t j, uint32_t got, const char *want, struct check_report *report)
 {
     char text[40];
 
@@ -282,14 +273,12 @@ static void describe_wrong(const struct buffer *b, uint32_t rank, uint64_t epoch
     else
         snprintf(text, sizeof text, "is %g", f32_from_bits(got));
     snprintf(report->first, sizeof report->first,
-             "rank %" PRIu32 ", epoch %" PRIu64 ": %s[%" PRIu64 ", %" PRIu64
-             "] %s and should be %s",
-             rank, epoch, b->name, io->row + i, j, text, want);
+             "rank %" PRIu32 ", epoch %" PRIu64 ": %s[%" PRIu64 ", %" PRIu64 "] %s and should be %s", rank, epoch,
+             b->name, io->row + i, j, text, want);
 }
 
-static void check_slice(const struct job *job, uint32_t rank, uint64_t epoch,
-                        const struct io_slice *io, const int16_t *want, const void *base,
-                        struct check_report *report)
+static void check_slice(const struct job *job, uint32_t rank, uint64_t epoch, const struct io_slice *io,
+                        const int16_t *want, const void *base, struct check_report *report)
 {
     const struct buffer *b = &job->program->buffers[io->buffer];
 
@@ -313,17 +302,15 @@ static void check_slice(const struct job *job, uint32_t rank, uint64_t epoch,
     report->checked += io->rows * io->cols;
 }
 
-static void check_slice_within_bounds(const struct job *job, uint32_t rank, uint64_t epoch,
-                                      const struct io_slice *io, const void *base,
-                                      struct check_report *report)
+static void check_slice_within_bounds(const struct job *job, uint32_t rank, uint64_t epoch, const struct io_slice *io,
+                                      const void *base, struct check_report *report)
 {
     const struct buffer *b = &job->program->buffers[io->buffer];
     struct problem global = job->kernel->global(job->problem, job->program->world);
     struct expected *want = malloc(io->rows * io->cols * sizeof *want);
 
     assert(want); /* promised by check_memory_bytes() */
-    job->kernel->bounded->expected(&global, job->seed, epoch, io->tensor_row, io->rows, io->tensor_col,
-                                   io->cols, want);
+    job->kernel->bounded->expected(&global, job->seed, epoch, io->tensor_row, io->rows, io->tensor_col, io->cols, want);
     for (uint64_t i = 0; i < io->rows; i++)
         for (uint64_t j = 0; j < io->cols; j++) {
             const struct expected *e = &want[i * io->cols + j];
@@ -342,9 +329,8 @@ static void check_slice_within_bounds(const struct job *job, uint32_t rank, uint
     free(want);
 }
 
-static void check_slice_exactly(const struct job *job, uint32_t rank, struct block_key *key,
-                                const struct io_slice *io, const void *base,
-                                struct check_report *report)
+static void check_slice_exactly(const struct job *job, uint32_t rank, struct block_key *key, const struct io_slice *io,
+                                const void *base, struct check_report *report)
 {
     struct slot *slot;
 
@@ -357,8 +343,7 @@ static void check_slice_exactly(const struct job *job, uint32_t rank, struct blo
     pthread_mutex_unlock(&slot->lock);
 }
 
-void check_outputs(const struct job *job, uint32_t rank, uint64_t epoch, void *window,
-                   struct check_report *report)
+void check_outputs(const struct job *job, uint32_t rank, uint64_t epoch, void *window, struct check_report *report)
 {
     struct io_slice io[PROGRAM_IO_MAX];
     uint32_t count = program_io(job->program, rank, io);

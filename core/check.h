@@ -18,18 +18,25 @@
 /* Global tensors: of GEMMs; of attention (core/attention.h); of routing (core/route.h); of experts: weights of a
  * token's choices, gate and up projections, down projections. */
 enum {
-    TENSOR_A, TENSOR_B, TENSOR_C, TENSOR_Q, TENSOR_KV, TENSOR_O, TENSOR_ROUTING,
-    TENSOR_WEIGHTS, TENSOR_GATE_UP, TENSOR_DOWN,
+    TENSOR_A,
+    TENSOR_B,
+    TENSOR_C,
+    TENSOR_Q,
+    TENSOR_KV,
+    TENSOR_O,
+    TENSOR_ROUTING,
+    TENSOR_WEIGHTS,
+    TENSOR_GATE_UP,
+    TENSOR_DOWN,
 };
 
 /* Element (row, col) of tensor A[m, k] or B[n, k]: -1, 0 or 1.  `depth` is the global reduction
  * length (k of kernel->global()), from which the density follows. */
-int tensor_value(uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t depth, uint64_t row,
-                 uint64_t col);
+int tensor_value(uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t depth, uint64_t row, uint64_t col);
 
 /* Elements (row, col) to (row, col + count - 1): the same values, much faster. */
-void tensor_row(uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t depth, uint64_t row,
-                uint64_t col, uint64_t count, int8_t *out);
+void tensor_row(uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t depth, uint64_t row, uint64_t col,
+                uint64_t count, int8_t *out);
 
 /* Upper bound of what check_outputs() allocates, all ranks together; UINT64_MAX when it does not
  * fit 64 bits. */
@@ -53,12 +60,11 @@ void check_poison_control(const struct job *job, void *window);
 
 struct check_report {
     uint64_t checked, wrong;
-    char     first[200]; /* the first wrong element, for people */
+    char first[200]; /* the first wrong element, for people */
 };
 
 /* What `end` of `epoch` does: compares the rank's outputs with the reference, then poisons them.
  * Adds to *report.  Thread-safe for different ranks. */
-void check_outputs(const struct job *job, uint32_t rank, uint64_t epoch, void *window,
-                   struct check_report *report);
+void check_outputs(const struct job *job, uint32_t rank, uint64_t epoch, void *window, struct check_report *report);
 
 #endif

@@ -11,7 +11,7 @@
 
 struct reading {
     const char *path, *expected;
-    size_t      limit;
+    size_t limit;
 };
 
 static enum status refuse(const struct reading *r, const char *why)

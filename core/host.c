@@ -13,10 +13,10 @@
 /* The number behind `key` in a "key: number" file, or `otherwise`. */
 static uint64_t number_in(const char *path, const char *key, uint64_t otherwise)
 {
-    FILE    *f = fopen(path, "r");
-    char     line[256];
+    FILE *f = fopen(path, "r");
+    char line[256];
     uint64_t value = otherwise;
-    size_t   n = strlen(key);
+    size_t n = strlen(key);
 
     if (!f)
         return otherwise;
@@ -30,8 +30,8 @@ static uint64_t number_in(const char *path, const char *key, uint64_t otherwise)
 /* A file that holds one number; "max" and a missing file mean no limit. */
 static uint64_t limit_in(const char *folder, const char *file)
 {
-    char     path[700];
-    FILE    *f;
+    char path[700];
+    FILE *f;
     uint64_t value = UINT64_MAX;
 
     snprintf(path, sizeof path, "%s/%s", folder, file);
@@ -47,7 +47,7 @@ static uint64_t limit_in(const char *folder, const char *file)
 /* What the limit of one cgroup leaves; its file cache gives way before anything is killed. */
 static uint64_t cgroup_left(const char *folder, const char *limit_file, const char *usage_file)
 {
-    char     stat_path[700];
+    char stat_path[700];
     uint64_t limit = limit_in(folder, limit_file), used = limit_in(folder, usage_file), cache;
 
     if (limit == UINT64_MAX || used == UINT64_MAX)
@@ -61,9 +61,9 @@ static uint64_t cgroup_left(const char *folder, const char *limit_file, const ch
 /* The tightest of this process's cgroup (version 2) and all that contain it; version 1: its own mount. */
 static uint64_t cgroups_left(void)
 {
-    char     line[512], folder[600];
+    char line[512], folder[600];
     uint64_t left = cgroup_left("/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes");
-    FILE    *f = fopen("/proc/self/cgroup", "r");
+    FILE *f = fopen("/proc/self/cgroup", "r");
 
     if (!f)
         return left;
@@ -84,7 +84,7 @@ static uint64_t cgroups_left(void)
 static void read_cpu_model(char *out, size_t out_bytes)
 {
     FILE *f = fopen("/proc/cpuinfo", "r");
-    char  line[512], *colon;
+    char line[512], *colon;
 
     snprintf(out, out_bytes, "unknown");
     if (!f)
@@ -101,9 +101,9 @@ static void read_cpu_model(char *out, size_t out_bytes)
 
 struct host host_read(void)
 {
-    struct host    h = {0};
+    struct host h = {0};
     struct utsname u;
-    cpu_set_t      cpus;
+    cpu_set_t cpus;
 
     read_cpu_model(h.cpu, sizeof h.cpu);
     if (uname(&u) == 0) {

@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 struct host {
-    char     name[128];
-    char     cpu[128];
-    char     kernel[192];     /* "Linux 6.1.0 x86_64" */
-    uint32_t cores;           /* that this process may use */
+    char name[128];
+    char cpu[128];
+    char kernel[192]; /* "Linux 6.1.0 x86_64" */
+    uint32_t cores;   /* that this process may use */
     uint64_t memory_bytes;
     uint64_t available_bytes; /* what can still be allocated: free memory, or what a cgroup leaves */
 };

@@ -12,10 +12,10 @@
 #define INPUT_HASH static inline
 #endif
 
-#define INPUT_LANES     4
+#define INPUT_LANES 4
 #define INPUT_LANE_BITS 16
-#define INPUT_LANE_ONE  (1u << (INPUT_LANE_BITS - 1))
-#define INPUT_GOLDEN    0x9e3779b97f4a7c15ull
+#define INPUT_LANE_ONE (1u << (INPUT_LANE_BITS - 1))
+#define INPUT_GOLDEN 0x9e3779b97f4a7c15ull
 
 /* The finaliser of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
  * 2014). */

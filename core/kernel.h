@@ -36,11 +36,11 @@ struct expected {
 
 struct bounded_check {
     /* Elements (row, col) to (row, col + count - 1) of an input tensor, exact in bf16. */
-    void (*input)(const struct problem *global, uint64_t seed, uint64_t epoch, uint32_t tensor,
-                  uint64_t row, uint64_t col, uint64_t count, float *out);
+    void (*input)(const struct problem *global, uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t row,
+                  uint64_t col, uint64_t count, float *out);
     /* Elements [row .. row + rows, col .. col + cols] of the result, row-major, by the obvious serial loop. */
-    void (*expected)(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
-                     uint64_t rows, uint64_t col, uint64_t cols, struct expected *out);
+    void (*expected)(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                     uint64_t col, uint64_t cols, struct expected *out);
     uint64_t (*memory_bytes)(const struct problem *global); /* that expected() allocates */
 };
 
@@ -53,24 +53,23 @@ struct traffic {
     /* On the way out; as much comes back. */
     uint64_t inter_once_max, intra_once_max; /* a token travels to a node once, and spreads there */
     uint64_t inter_each_max, intra_each_max; /* a token travels once for each of its experts */
-    uint64_t rows_max, tile_rows_max; /* rows on a rank; with each expert's rounded up to whole tiles */
+    uint64_t rows_max, tile_rows_max;        /* rows on a rank; with each expert's rounded up to whole tiles */
 };
 
 struct kernel {
-    const char *name;  /* as scenarios write it */
-    const char *title; /* one line for `list` */
-    const char *shape; /* what the problem's keys mean to it, one line */
+    const char *name;                    /* as scenarios write it */
+    const char *title;                   /* one line for `list` */
+    const char *shape;                   /* what the problem's keys mean to it, one line */
     const struct problem_family *family; /* the problem keys it takes */
     enum collective collective;
 
     const struct option *options; /* the parameters of its variants; last row has no name */
-    size_t               params_size;
+    size_t params_size;
 
     /* Emits the program.  `params` was filled from `options`.  Sizes that do not divide are fine, empty
      * shards too.  On ST_INPUT *c says why and *p is left zeroed. */
-    enum status (*emit)(const struct problem *problem, struct world world,
-                        const struct machine *machine, enum form form, const void *params,
-                        struct program *p, struct complaint *c);
+    enum status (*emit)(const struct problem *problem, struct world world, const struct machine *machine,
+                        enum form form, const void *params, struct program *p, struct complaint *c);
 
     /* The global problem of which every rank's inputs and outputs are slices: C[m, n] = A[m, k] x B[n, k]^T, or
      * attention with its stripes (core/attention.h) */
@@ -78,16 +77,16 @@ struct kernel {
 
     /* Expected C[row .. row + rows, col .. col + cols] of that GEMM in `epoch`, row-major, by the obvious
      * serial loop.  Asserts that no sum of the chosen inputs can leave +-256. */
-    void (*reference)(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
-                      uint64_t rows, uint64_t col, uint64_t cols, int16_t *out);
+    void (*reference)(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                      uint64_t col, uint64_t cols, int16_t *out);
 
     const struct bounded_check *bounded; /* in the place of `reference` and its inputs; NULL: exact */
 
     /* For kernels of dynamic work; NULL elsewhere. */
 
     /* What `begin` writes into control inputs: rows [row, row + rows) of the routing table, row-major. */
-    void (*control)(const struct problem *problem, uint64_t seed, uint64_t epoch, uint64_t row,
-                    uint64_t rows, int32_t *out);
+    void (*control)(const struct problem *problem, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                    int32_t *out);
     void (*traffic)(const struct problem *problem, struct world world, uint64_t seed, uint64_t epoch,
                     uint64_t tile_rows, struct traffic *out);
 };

@@ -16,12 +16,12 @@ static void log_line(const char *kind, const char *format, va_list args)
     fprintf(stderr, "mkernel: %s%s%s\n", line_prefix, kind, text); /* one call: lines of two threads do not mix */
 }
 
-#define LOG_BODY(kind)                \
-    do {                              \
-        va_list args;                 \
-        va_start(args, format);       \
-        log_line(kind, format, args); \
-        va_end(args);                 \
+#define LOG_BODY(kind)                                                                                                 \
+    do {                                                                                                               \
+        va_list args;                                                                                                  \
+        va_start(args, format);                                                                                        \
+        log_line(kind, format, args);                                                                                  \
+        va_end(args);                                                                                                  \
     } while (0)
 
 void log_error(const char *format, ...)

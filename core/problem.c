@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define OPERAND_BYTES 2 /* bf16 */
+#define OPERAND_BYTES 2            /* bf16 */
 #define EXTENT_MAX 1099511627776.0 /* 2^40 */
 #define EXTENT .type = OPTION_COUNT, .min = 1, .max = EXTENT_MAX
 
@@ -19,10 +19,10 @@ uint32_t problem_key_count(const struct problem_family *f)
 static size_t value_bytes(const struct option *o)
 {
     switch (o->type) {
-    case OPTION_BOOL:   return sizeof(bool);
+    case OPTION_BOOL: return sizeof(bool);
     case OPTION_CHOICE: return sizeof(uint32_t);
-    case OPTION_TEXT:   return OPTION_TEXT_BYTES;
-    default:            return sizeof(uint64_t);
+    case OPTION_TEXT: return OPTION_TEXT_BYTES;
+    default: return sizeof(uint64_t);
     }
 }
 
@@ -43,20 +43,18 @@ static const char *print_keys(const struct problem_family *f, const struct probl
     out[0] = '\0';
     for (uint32_t i = 0; i < count && used < PROBLEM_TEXT_BYTES; i++) {
         option_print(&f->keys[i], p, value, sizeof value);
-        used += (size_t)snprintf(out + used, PROBLEM_TEXT_BYTES - used, "%s%s %s", i ? " " : "",
-                                 f->keys[i].name, value);
+        used +=
+            (size_t)snprintf(out + used, PROBLEM_TEXT_BYTES - used, "%s%s %s", i ? " " : "", f->keys[i].name, value);
     }
     return out;
 }
 
-const char *problem_text(const struct problem_family *f, const struct problem *p,
-                         char out[PROBLEM_TEXT_BYTES])
+const char *problem_text(const struct problem_family *f, const struct problem *p, char out[PROBLEM_TEXT_BYTES])
 {
     return print_keys(f, p, problem_key_count(f), out);
 }
 
-const char *problem_size_text(const struct problem_family *f, const struct problem *p,
-                              char out[PROBLEM_TEXT_BYTES])
+const char *problem_size_text(const struct problem_family *f, const struct problem *p, char out[PROBLEM_TEXT_BYTES])
 {
     return print_keys(f, p, 1, out);
 }
@@ -75,10 +73,11 @@ static bool product_fits(const uint64_t *factors, uint32_t count)
 /* ---- GEMM ---- */
 
 static const struct option gemm_keys[] = {
-    {.name = "m", EXTENT, .offset = offsetof(struct problem, m),
+    {.name = "m",
+     EXTENT,
+     .offset = offsetof(struct problem, m),
      .help = "rows of the GEMM that each rank runs; m, n, k may refer to each other"},
-    {.name = "n", EXTENT, .offset = offsetof(struct problem, n),
-     .help = "its columns, for example m/16"},
+    {.name = "n", EXTENT, .offset = offsetof(struct problem, n), .help = "its columns, for example m/16"},
     {.name = "k", EXTENT, .offset = offsetof(struct problem, k), .help = "its depth"},
     {0},
 };
@@ -93,8 +92,7 @@ static bool gemm_fits(const struct problem *p, struct world w, char *why, size_t
         return true;
     snprintf(why, why_bytes,
              "m = %llu, n = %llu, k = %llu on %u ranks is too large; expected m * n * k * ranks below 2^62",
-             (unsigned long long)p->m, (unsigned long long)p->n, (unsigned long long)p->k,
-             world_ranks(w));
+             (unsigned long long)p->m, (unsigned long long)p->n, (unsigned long long)p->k, world_ranks(w));
     return false;
 }
 
@@ -129,13 +127,14 @@ const struct problem_family problem_gemm = {
 
 /* ---- attention ---- */
 
-#define ATTENTION_KEY(key, ...) \
-    {.name = #key, .offset = offsetof(struct problem, attention.key), __VA_ARGS__}
+#define ATTENTION_KEY(key, ...)                                                                                        \
+    {                                                                                                                  \
+        .name = #key, .offset = offsetof(struct problem, attention.key), __VA_ARGS__                                   \
+    }
 
 static const struct option attention_keys[] = {
     ATTENTION_KEY(seq, EXTENT, .help = "positions of the sequence, over all ranks"),
-    ATTENTION_KEY(batch, .type = OPTION_COUNT, .initial = "1", .min = 1, .max = 65536,
-                  .help = "sequences"),
+    ATTENTION_KEY(batch, .type = OPTION_COUNT, .initial = "1", .min = 1, .max = 65536, .help = "sequences"),
     ATTENTION_KEY(heads, .type = OPTION_COUNT, .min = 1, .max = 65536, .help = "query heads"),
     ATTENTION_KEY(kv_heads, .type = OPTION_COUNT, .initial = "heads", .min = 1, .max = 65536,
                   .help = "heads of keys and values; each serves heads / kv_heads query heads"),
@@ -154,14 +153,14 @@ static bool attention_fits(const struct problem *p, struct world w, char *why, s
     uint64_t factors[] = {a->batch, a->heads, a->seq, a->seq, a->head_dim, world_ranks(w)};
 
     if (a->heads % a->kv_heads != 0)
-        snprintf(why, why_bytes, "heads = %llu is no multiple of kv_heads = %llu",
-                 (unsigned long long)a->heads, (unsigned long long)a->kv_heads);
+        snprintf(why, why_bytes, "heads = %llu is no multiple of kv_heads = %llu", (unsigned long long)a->heads,
+                 (unsigned long long)a->kv_heads);
     else if (a->head_dim != 64 && a->head_dim != 128)
-        snprintf(why, why_bytes, "head_dim = %llu; expected 64 or 128",
-                 (unsigned long long)a->head_dim);
+        snprintf(why, why_bytes, "head_dim = %llu; expected 64 or 128", (unsigned long long)a->head_dim);
     else if (!product_fits(factors, 6))
-        snprintf(why, why_bytes, "seq = %llu on %u ranks is too large; expected batch * heads * seq^2 * "
-                                 "head_dim * ranks below 2^62",
+        snprintf(why, why_bytes,
+                 "seq = %llu on %u ranks is too large; expected batch * heads * seq^2 * "
+                 "head_dim * ranks below 2^62",
                  (unsigned long long)a->seq, world_ranks(w));
     else
         return true;
@@ -171,8 +170,7 @@ static bool attention_fits(const struct problem *p, struct world w, char *why, s
 static double attention_flops(const struct problem *p, struct world w)
 {
     const struct attention_problem *a = &p->attention;
-    double whole = 4.0 * (double)a->batch * (double)a->heads * (double)a->seq * (double)a->seq *
-                   (double)a->head_dim;
+    double whole = 4.0 * (double)a->batch * (double)a->heads * (double)a->seq * (double)a->seq * (double)a->head_dim;
 
     return (a->causal ? whole / 2 : whole) / world_ranks(w);
 }
@@ -181,8 +179,7 @@ static double attention_gathered_bytes(const struct problem *p)
 {
     const struct attention_problem *a = &p->attention;
 
-    return 2.0 * OPERAND_BYTES * (double)a->batch * (double)a->kv_heads * (double)a->seq *
-           (double)a->head_dim;
+    return 2.0 * OPERAND_BYTES * (double)a->batch * (double)a->kv_heads * (double)a->seq * (double)a->head_dim;
 }
 
 const struct problem_family problem_attention = {
@@ -199,18 +196,18 @@ const struct problem_family problem_attention = {
 
 /* ---- mixture of experts ---- */
 
-#define MOE_KEY(key, ...) {.name = #key, .offset = offsetof(struct problem, moe.key), __VA_ARGS__}
+#define MOE_KEY(key, ...)                                                                                              \
+    {                                                                                                                  \
+        .name = #key, .offset = offsetof(struct problem, moe.key), __VA_ARGS__                                         \
+    }
 
 static const struct option moe_keys[] = {
     MOE_KEY(tokens, EXTENT, .help = "tokens of an epoch, over all ranks"),
     MOE_KEY(hidden, EXTENT, .help = "elements of a token"),
     MOE_KEY(inter, EXTENT, .help = "columns of an expert's first GEMM, or of its gate and of its up projection"),
-    MOE_KEY(experts, .type = OPTION_COUNT, .min = 1, .max = 65536,
-            .help = "experts, over all ranks"),
-    MOE_KEY(top_k, .type = OPTION_COUNT, .initial = "8", .min = 1, .max = 64,
-            .help = "experts that a token goes to"),
-    MOE_KEY(routing, .type = OPTION_CHOICE, .initial = "uniform",
-            .choices = "uniform|skewed|hot|half",
+    MOE_KEY(experts, .type = OPTION_COUNT, .min = 1, .max = 65536, .help = "experts, over all ranks"),
+    MOE_KEY(top_k, .type = OPTION_COUNT, .initial = "8", .min = 1, .max = 64, .help = "experts that a token goes to"),
+    MOE_KEY(routing, .type = OPTION_CHOICE, .initial = "uniform", .choices = "uniform|skewed|hot|half",
             .help = "how tokens choose: all experts alike, some far likelier, all the same ones, no second "
                     "half"),
     MOE_KEY(capacity, .type = OPTION_NUMBER, .initial = "1.25", .min = 0.01, .max = 65536,
@@ -229,11 +226,12 @@ static bool moe_fits(const struct problem *p, struct world w, char *why, size_t 
     uint64_t weights[] = {s->experts, s->inter, s->hidden};
 
     if (s->top_k > s->experts)
-        snprintf(why, why_bytes, "top_k = %llu is more than the %llu experts",
-                 (unsigned long long)s->top_k, (unsigned long long)s->experts);
+        snprintf(why, why_bytes, "top_k = %llu is more than the %llu experts", (unsigned long long)s->top_k,
+                 (unsigned long long)s->experts);
     else if (!product_fits(factors, 5) || !product_fits(weights, 3) || s->tokens > UINT32_MAX / 64)
-        snprintf(why, why_bytes, "tokens = %llu on %u ranks is too large; expected tokens below 2^26 and "
-                                 "tokens * top_k * hidden * inter * ranks below 2^62",
+        snprintf(why, why_bytes,
+                 "tokens = %llu on %u ranks is too large; expected tokens below 2^26 and "
+                 "tokens * top_k * hidden * inter * ranks below 2^62",
                  (unsigned long long)s->tokens, world_ranks(w));
     else
         return true;
@@ -244,9 +242,7 @@ static struct problem moe_rank_gemm(const struct problem *p, struct world w)
 {
     const struct moe_problem *s = &p->moe;
 
-    return (struct problem){.m = ceil_div(s->tokens * s->top_k, world_ranks(w)),
-                            .n = s->inter,
-                            .k = s->hidden};
+    return (struct problem){.m = ceil_div(s->tokens * s->top_k, world_ranks(w)), .n = s->inter, .k = s->hidden};
 }
 
 static double moe_flops(const struct problem *p, struct world w)

@@ -18,7 +18,7 @@
 struct attention_problem {
     uint64_t seq; /* positions, over all ranks; queries and keys are the same positions */
     uint64_t batch, heads, kv_heads, head_dim;
-    bool     causal; /* a query sees the keys up to its own position */
+    bool causal;      /* a query sees the keys up to its own position */
     uint64_t stripes; /* no key: what kernel->global() cuts the sequence into, see core/attention.h */
 };
 
@@ -37,7 +37,7 @@ struct moe_problem {
     uint64_t tokens; /* over all ranks, dealt out evenly; so are the experts */
     uint64_t hidden, inter, experts, top_k;
     uint32_t routing;   /* enum moe_routing */
-    double   capacity;  /* rows that a rank has room for, over tokens * top_k / ranks */
+    double capacity;    /* rows that a rank has room for, over tokens * top_k / ranks */
     uint32_t overflow;  /* enum moe_overflow: of what is routed beyond that */
     struct world world; /* no key: kernel->global() fills it in, for the reference */
 };
@@ -52,16 +52,16 @@ struct problem {
     uint64_t m, n, k;
 
     struct attention_problem attention;
-    struct moe_problem       moe;
+    struct moe_problem moe;
 };
 
 #define PROBLEM_KEYS_MAX 16
 
 struct problem_family {
-    const char          *name;
-    const struct option *keys;  /* rows of struct problem; the last row has no name.  The first key says the
-                                   size in a sentence.  Counts may refer to each other */
-    const char *const   *check; /* by row: the value of a check that does not state it */
+    const char *name;
+    const struct option *keys; /* rows of struct problem; the last row has no name.  The first key says the
+                                  size in a sentence.  Counts may refer to each other */
+    const char *const *check;  /* by row: the value of a check that does not state it */
 
     /* False: 64-bit arithmetic could not hold the problem, or keys contradict each other; `why` says so
      * in a sentence without a full stop. */
@@ -73,22 +73,20 @@ struct problem_family {
     struct problem (*rank_gemm)(const struct problem *p, struct world w);
 
     const char *flops_formula; /* of one GPU, as flops() computes it */
-    double    (*flops)(const struct problem *p, struct world w);
+    double (*flops)(const struct problem *p, struct world w);
     /* What collectives move, as nccl-tests count a size; NULL: no kernel of the family needs it. */
-    double    (*gathered_bytes)(const struct problem *p);
-    double    (*reduced_bytes)(const struct problem *p);
+    double (*gathered_bytes)(const struct problem *p);
+    double (*reduced_bytes)(const struct problem *p);
 };
 
 extern const struct problem_family problem_gemm, problem_attention, problem_moe, problem_moe_ffn;
 
 uint32_t problem_key_count(const struct problem_family *f);
-bool     problem_equal(const struct problem_family *f, const struct problem *a, const struct problem *b);
+bool problem_equal(const struct problem_family *f, const struct problem *a, const struct problem *b);
 
 /* "m 4096 n 256 k 4096", and the first key alone, "m 4096".  Return `out`. */
 #define PROBLEM_TEXT_BYTES 256
-const char *problem_text(const struct problem_family *f, const struct problem *p,
-                         char out[PROBLEM_TEXT_BYTES]);
-const char *problem_size_text(const struct problem_family *f, const struct problem *p,
-                              char out[PROBLEM_TEXT_BYTES]);
+const char *problem_text(const struct problem_family *f, const struct problem *p, char out[PROBLEM_TEXT_BYTES]);
+const char *problem_size_text(const struct problem_family *f, const struct problem *p, char out[PROBLEM_TEXT_BYTES]);
 
 #endif

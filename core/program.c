@@ -94,8 +94,7 @@ uint64_t program_queue_length(const struct program *p, uint32_t rank, uint32_t q
     return p->ops->queue_length(p, rank, queue);
 }
 
-void program_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
-                  struct task *out)
+void program_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *out)
 {
     memset(out, 0, sizeof *out);
     out->segment_table = NO_TABLE;
@@ -128,8 +127,8 @@ uint32_t program_step_count(const struct task *t)
     return t->segment_table == NO_TABLE ? 1 : t->segment_count;
 }
 
-void program_step(const struct program *p, uint32_t rank, const struct task *t, uint32_t step,
-                  struct segment *out, struct operand *a_out, struct operand *b_out)
+void program_step(const struct program *p, uint32_t rank, const struct task *t, uint32_t step, struct segment *out,
+                  struct operand *a_out, struct operand *b_out)
 {
     struct segment s = {.k = t->k};
 
@@ -203,8 +202,7 @@ void program_select(struct task *t, uint64_t group, uint64_t first, uint64_t row
         t->out[i].offset += down * t->out[i].ld;
 }
 
-uint64_t program_wait_target(const struct program *p, uint32_t rank, const struct wait *w, uint32_t i,
-                             uint64_t epoch)
+uint64_t program_wait_target(const struct program *p, uint32_t rank, const struct wait *w, uint32_t i, uint64_t epoch)
 {
     uint64_t total;
 
@@ -233,7 +231,9 @@ size_t dtype_bytes(enum dtype d)
 const char *dtype_name(enum dtype d)
 {
     static const char *const names[] = {
-        [DTYPE_BF16] = "bf16", [DTYPE_F32] = "f32", [DTYPE_I32] = "i32",
+        [DTYPE_BF16] = "bf16",
+        [DTYPE_F32] = "f32",
+        [DTYPE_I32] = "i32",
     };
 
     return names[d];
@@ -251,8 +251,7 @@ uint64_t buffer_elements(const struct buffer *b)
 
 static uint64_t copy_bytes(const struct buffer *b)
 {
-    return ceil_div(buffer_elements(b) * dtype_bytes(b->dtype), BUFFER_ALIGN_BYTES) *
-           BUFFER_ALIGN_BYTES;
+    return ceil_div(buffer_elements(b) * dtype_bytes(b->dtype), BUFFER_ALIGN_BYTES) * BUFFER_ALIGN_BYTES;
 }
 
 uint64_t buffer_bytes(const struct buffer *b)
@@ -305,8 +304,7 @@ uint64_t program_task_count(const struct program *p)
     return count;
 }
 
-uint32_t program_target_ranks(const struct program *p, uint32_t rank, uint32_t target,
-                              uint32_t *first_out)
+uint32_t program_target_ranks(const struct program *p, uint32_t rank, uint32_t target, uint32_t *first_out)
 {
     if (target != RANK_NODE && target != RANK_EACH) {
         *first_out = target;
@@ -319,9 +317,15 @@ uint32_t program_target_ranks(const struct program *p, uint32_t rank, uint32_t t
 const char *op_name(enum op op)
 {
     static const char *const names[] = {
-        [OP_NOP] = "nop", [OP_GEMM] = "gemm", [OP_COPY] = "copy", [OP_REDUCE] = "reduce", [OP_PUT] = "put",
+        [OP_NOP] = "nop",
+        [OP_GEMM] = "gemm",
+        [OP_COPY] = "copy",
+        [OP_REDUCE] = "reduce",
+        [OP_PUT] = "put",
         [OP_ATTENTION] = "attention",
-        [OP_GATHER_ROWS] = "gather_rows", [OP_ROUTE] = "route", [OP_COMBINE_ROWS] = "combine_rows",
+        [OP_GATHER_ROWS] = "gather_rows",
+        [OP_ROUTE] = "route",
+        [OP_COMBINE_ROWS] = "combine_rows",
     };
 
     return names[op];

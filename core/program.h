@@ -34,15 +34,15 @@ enum dtype { DTYPE_BF16, DTYPE_F32, DTYPE_I32 };
 /* A matrix in every rank's window.  With depth d, epoch e uses copy e mod d. */
 struct buffer {
     const char *name;
-    enum dtype  dtype;
-    uint64_t    rows, cols; /* cols is the leading dimension */
-    uint32_t    depth;
+    enum dtype dtype;
+    uint64_t rows, cols; /* cols is the leading dimension */
+    uint32_t depth;
 };
 
 /* A named run of flags, so that reports can say "ready[17]". */
 struct flag_group {
     const char *name;
-    uint32_t    first, count;
+    uint32_t first, count;
 };
 
 /* Target of a store or a signal: every rank of the executing rank's node, itself included.  Uses the
@@ -50,8 +50,8 @@ struct flag_group {
  * themselves is nothing. */
 #define RANK_NODE UINT32_MAX
 
-/* Target of a store: the same ranks, by one store to each, never through multicast.  A multicast leaves the sender once but
- * also enters the sender itself. */
+/* Target of a store: the same ranks, by one store to each, never through multicast.  A multicast leaves the sender once
+ * but also enters the sender itself. */
 #define RANK_EACH (UINT32_MAX - 1)
 
 struct operand {
@@ -72,11 +72,11 @@ enum wait_phase {
 /* Satisfied in epoch e when each of `count` flags from `flag` on has reached
  * (e - lag - 1) * total + value; always satisfied while e <= lag.  Flags are the waiter's own. */
 struct wait {
-    uint32_t        flag;
-    uint32_t        count; /* 0: no wait */
-    uint32_t        lag;
+    uint32_t flag;
+    uint32_t count; /* 0: no wait */
+    uint32_t lag;
     enum wait_phase phase;
-    uint64_t        value; /* 1..total, or FLAG_TOTAL */
+    uint64_t value; /* 1..total, or FLAG_TOTAL */
 };
 
 struct signal {
@@ -89,9 +89,9 @@ struct signal {
  * `segment_count` segments of a table from `segment_first` on, wrapping at the table's end, and reads
  * segment s only once its wait is met. */
 struct segment {
-    uint64_t    k; /* steps of the reduction in this segment, in elements; ATTENTION: keys */
-    uint64_t    a_offset, b_offset; /* added to the task's operand offsets */
-    uint64_t    position; /* ATTENTION: of the segment's first key in the sequence */
+    uint64_t k;                  /* steps of the reduction in this segment, in elements; ATTENTION: keys */
+    uint64_t a_offset, b_offset; /* added to the task's operand offsets */
+    uint64_t position;           /* ATTENTION: of the segment's first key in the sequence */
     struct wait wait;
 };
 
@@ -112,8 +112,8 @@ enum select_mode {
 /* The control buffer is the own rank's.  Nothing selected: only waits and signals are left. */
 struct selection {
     enum select_mode mode;
-    uint32_t         buffer;
-    uint64_t         entry, skip, b_step;
+    uint32_t buffer;
+    uint64_t entry, skip, b_step;
 };
 
 /* An index value that names no row: what OP_COMBINE_ROWS leaves out of a sum. */
@@ -129,17 +129,17 @@ struct indexed_wait {
 struct route; /* core/route.h */
 
 enum op {
-    OP_NOP,    /* waits and signals only */
-    OP_GEMM,   /* out[m, n] = a[m, k] x b[n, k]^T (+ addends); f32 sums, one rounding at the store */
-    OP_COPY,   /* out[m, n] = a[m, n] */
-    OP_REDUCE, /* out[m, n] = sum of the addends, f32 in index order, one rounding at the store.  With addend.rank
-                  RANK_NODE they are the same place on every GPU of the node, which the switch adds on their way where
-                  the machine has that, in an order of its own; elsewhere each is read */
-    OP_PUT,    /* m x n elements, contiguous, to the one target on another node */
-    OP_ATTENTION, /* out[m, n] = softmax(q[m, n] x keys[k, n]^T / sqrt(n)) x values[k, n] */
-    OP_GATHER_ROWS, /* out[i, n] = a[index[i], n] for m rows; index values are below k.  a.rank RANK_NODE: the
-                       node's copies of the buffer stacked, row v is row v % rows of GPU v / rows */
-    OP_ROUTE,       /* from a routing table to counts, index lists and work lists: core/route.h */
+    OP_NOP,          /* waits and signals only */
+    OP_GEMM,         /* out[m, n] = a[m, k] x b[n, k]^T (+ addends); f32 sums, one rounding at the store */
+    OP_COPY,         /* out[m, n] = a[m, n] */
+    OP_REDUCE,       /* out[m, n] = sum of the addends, f32 in index order, one rounding at the store.  With addend.rank
+                        RANK_NODE they are the same place on every GPU of the node, which the switch adds on their way
+                        where the machine has that, in an order of its own; elsewhere each is read */
+    OP_PUT,          /* m x n elements, contiguous, to the one target on another node */
+    OP_ATTENTION,    /* out[m, n] = softmax(q[m, n] x keys[k, n]^T / sqrt(n)) x values[k, n] */
+    OP_GATHER_ROWS,  /* out[i, n] = a[index[i], n] for m rows; index values are below k.  a.rank RANK_NODE: the
+                        node's copies of the buffer stacked, row v is row v % rows of GPU v / rows */
+    OP_ROUTE,        /* from a routing table to counts, index lists and work lists: core/route.h */
     OP_COMBINE_ROWS, /* out[i, n] = sum over j of weight[i, j] * a[index[i, j], n] for m rows; f32 products and
                         sums from 0 on in order of j, one rounding at the store; `a` and the index values as in
                         GATHER_ROWS, but INDEX_DROPPED names no row: that term is neither read nor waited for,
@@ -159,7 +159,7 @@ static inline bool op_indexes(enum op op)
 }
 
 #define TASK_TARGETS_MAX 2
-#define TASK_WAITS_MAX   4
+#define TASK_WAITS_MAX 4
 #define TASK_SIGNALS_MAX 2
 
 #define NO_TABLE UINT32_MAX
@@ -176,10 +176,10 @@ static inline bool op_indexes(enum op op)
  * share into it.  A result may overwrite the addend it was made from. */
 struct attention {
     struct operand q;
-    uint64_t       position; /* of the first query in the sequence; the others follow it */
-    bool           causal;
-    bool           leaves;   /* writes lse, for a next task */
-    struct operand lse;      /* f32 [m, 1]: logarithm of the sum of exp(score) over the keys so far */
+    uint64_t position; /* of the first query in the sequence; the others follow it */
+    bool causal;
+    bool leaves;        /* writes lse, for a next task */
+    struct operand lse; /* f32 [m, 1]: logarithm of the sum of exp(score) over the keys so far */
 };
 
 /* What a GEMM makes of its sums, in f32, before the one rounding at the store.
@@ -200,9 +200,9 @@ enum epilogue { EPILOGUE_NONE, EPILOGUE_SWIGLU };
 
 /* The rest of a COMBINE_ROWS task. */
 struct combine {
-    uint64_t       terms;    /* columns of the index list: rows that a sum has at most */
-    bool           weighted; /* false: every weight is 1 */
-    struct operand weight;   /* f32 [m, terms] of the own rank */
+    uint64_t terms;        /* columns of the index list: rows that a sum has at most */
+    bool weighted;         /* false: every weight is 1 */
+    struct operand weight; /* f32 [m, terms] of the own rank */
 };
 
 /* One tile's worth of work.
@@ -213,33 +213,33 @@ struct combine {
  * signal are delivered (an RDMA completion says so) and the source may be overwritten.  Only by waiting for
  * that is a put of the next epoch kept from overtaking this one. */
 struct task {
-    enum op        op;
-    uint64_t       m, n, k;
+    enum op op;
+    uint64_t m, n, k;
     struct operand a, b;
-    uint32_t       segment_table; /* main loops only; NO_TABLE: one segment of k without a wait */
-    uint32_t       segment_first, segment_count;
+    uint32_t segment_table; /* main loops only; NO_TABLE: one segment of k without a wait */
+    uint32_t segment_first, segment_count;
 
     struct operand out[TASK_TARGETS_MAX]; /* the same result to each */
-    uint32_t       out_count;
+    uint32_t out_count;
 
-    struct operand addend;        /* GEMM: tiles added in f32, in index order; REDUCE: the sources;
-                                     ATTENTION: at most one, the result so far */
-    uint64_t       addend_stride; /* elements between the starts of two addends */
-    uint32_t       addend_count;  /* RANK_NODE: the node's GPUs */
-    struct attention attention;   /* ATTENTION only */
-    enum epilogue    epilogue;    /* GEMM only */
-    struct combine   combine;     /* COMBINE_ROWS only */
+    struct operand addend;      /* GEMM: tiles added in f32, in index order; REDUCE: the sources;
+                                   ATTENTION: at most one, the result so far */
+    uint64_t addend_stride;     /* elements between the starts of two addends */
+    uint32_t addend_count;      /* RANK_NODE: the node's GPUs */
+    struct attention attention; /* ATTENTION only */
+    enum epilogue epilogue;     /* GEMM only */
+    struct combine combine;     /* COMBINE_ROWS only */
 
-    struct selection    select;
-    struct operand      index;   /* of a control buffer of the own rank; GATHER_ROWS: [m, 1], COMBINE_ROWS:
+    struct selection select;
+    struct operand index;        /* of a control buffer of the own rank; GATHER_ROWS: [m, 1], COMBINE_ROWS:
                                     [m, terms] */
     struct indexed_wait indexed; /* the same ops: the own rank's flags */
     const struct route *route;   /* ROUTE; lives as long as the program */
 
-    struct wait    waits[TASK_WAITS_MAX];
-    uint32_t       wait_count;
-    struct signal  signals[TASK_SIGNALS_MAX];
-    uint32_t       signal_count;
+    struct wait waits[TASK_WAITS_MAX];
+    uint32_t wait_count;
+    struct signal signals[TASK_SIGNALS_MAX];
+    uint32_t signal_count;
 };
 
 /* An ordered list of tasks; whichever worker of whichever crew lists it comes next pops the next one. */
@@ -252,9 +252,9 @@ struct queue {
 /* `workers` CTAs (threads, simulated SMs) per rank that drain `queues` in the order given. */
 struct crew {
     const char *name;
-    uint32_t    workers;
-    uint32_t    queues[CREW_QUEUES_MAX];
-    uint32_t    queue_count;
+    uint32_t workers;
+    uint32_t queues[CREW_QUEUES_MAX];
+    uint32_t queue_count;
 };
 
 /* Before the first task of an epoch the rank's inputs are written, after its last one its outputs are
@@ -273,11 +273,11 @@ struct io_slice {
 /* Per rank.  Generators refuse problems that would need more. */
 #define PROGRAM_FLAGS_MAX (1u << 30)
 
-#define PROGRAM_BUFFERS_MAX     24
+#define PROGRAM_BUFFERS_MAX 24
 #define PROGRAM_FLAG_GROUPS_MAX 20
-#define PROGRAM_QUEUES_MAX      10
-#define PROGRAM_CREWS_MAX       6
-#define PROGRAM_IO_MAX          16
+#define PROGRAM_QUEUES_MAX 10
+#define PROGRAM_CREWS_MAX 6
+#define PROGRAM_IO_MAX 16
 
 struct program;
 
@@ -285,33 +285,31 @@ struct program;
 struct program_ops {
     uint64_t (*queue_length)(const struct program *p, uint32_t rank, uint32_t queue);
     /* Fills a zeroed *t. */
-    void     (*task)(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
-                     struct task *t);
+    void (*task)(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *t);
     uint64_t (*flag_total)(const struct program *p, uint32_t rank, uint32_t flag);
     uint32_t (*io)(const struct program *p, uint32_t rank, struct io_slice out[PROGRAM_IO_MAX]);
     /* NULL where no task names a segment table. */
     uint32_t (*segment_table_size)(const struct program *p, uint32_t rank, uint32_t table);
-    void     (*segment)(const struct program *p, uint32_t rank, uint32_t table, uint32_t index,
-                        struct segment *out);
+    void (*segment)(const struct program *p, uint32_t rank, uint32_t table, uint32_t index, struct segment *out);
     /* Frees `state`; NULL where there is none. */
-    void     (*fini)(struct program *p);
+    void (*fini)(struct program *p);
 };
 
 struct program {
-    const char               *kernel, *variant;
-    struct world              world;
+    const char *kernel, *variant;
+    struct world world;
     const struct program_ops *ops;
-    void                     *state; /* the generator's own */
+    void *state; /* the generator's own */
 
-    struct buffer     buffers[PROGRAM_BUFFERS_MAX];
-    uint32_t          buffer_count;
+    struct buffer buffers[PROGRAM_BUFFERS_MAX];
+    uint32_t buffer_count;
     struct flag_group flag_groups[PROGRAM_FLAG_GROUPS_MAX];
-    uint32_t          flag_group_count;
-    uint32_t          flag_count;
-    struct queue      queues[PROGRAM_QUEUES_MAX];
-    uint32_t          queue_count;
-    struct crew       crews[PROGRAM_CREWS_MAX];
-    uint32_t          crew_count;
+    uint32_t flag_group_count;
+    uint32_t flag_count;
+    struct queue queues[PROGRAM_QUEUES_MAX];
+    uint32_t queue_count;
+    struct crew crews[PROGRAM_CREWS_MAX];
+    uint32_t crew_count;
 };
 
 /* ---- building (generators) ---- */
@@ -322,8 +320,8 @@ uint32_t program_add_buffer(struct program *p, struct buffer b);
 uint32_t program_add_flags(struct program *p, const char *name, uint64_t count);
 uint32_t program_add_queue(struct program *p, const char *name);
 uint32_t program_add_crew(struct program *p, const char *name, uint32_t workers);
-void     program_crew_drains(struct program *p, uint32_t crew, uint32_t queue);
-void     program_fini(struct program *p); /* safe on a zeroed program */
+void program_crew_drains(struct program *p, uint32_t crew, uint32_t queue);
+void program_fini(struct program *p); /* safe on a zeroed program */
 
 void task_wait(struct task *t, uint32_t flag, uint32_t count, uint64_t value);
 void task_wait_late(struct task *t, uint32_t flag, uint32_t count, uint64_t value);
@@ -334,16 +332,15 @@ void task_store_to(struct task *t, struct operand target);
 /* ---- reading (everyone) ---- */
 
 uint64_t program_queue_length(const struct program *p, uint32_t rank, uint32_t queue);
-void     program_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
-                      struct task *out);
+void program_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *out);
 uint64_t program_flag_total(const struct program *p, uint32_t rank, uint32_t flag);
 uint32_t program_io(const struct program *p, uint32_t rank, struct io_slice out[PROGRAM_IO_MAX]);
 
 /* Number of segments a task walks (1 without a table), and its `step`th with absolute operands: a and b
  * point at the segment's data.  Of an ATTENTION's segment only the keys that some query sees are left. */
 uint32_t program_step_count(const struct task *t);
-void     program_step(const struct program *p, uint32_t rank, const struct task *t, uint32_t step,
-                      struct segment *out, struct operand *a_out, struct operand *b_out);
+void program_step(const struct program *p, uint32_t rank, const struct task *t, uint32_t step, struct segment *out,
+                  struct operand *a_out, struct operand *b_out);
 
 /* Extents of a step's operands: GEMM a[m, k], b[n, k] or, with SwiGLU, b[2 n, k]; ATTENTION a[k, n], b[k, n]. */
 struct extent {
@@ -365,25 +362,23 @@ struct wait program_indexed_wait(const struct task *t, uint64_t value);
 void program_select(struct task *t, uint64_t group, uint64_t first, uint64_t rows);
 
 /* The counter value at which `w` is satisfied for flag w->flag + i in `epoch`; 0: at once. */
-uint64_t program_wait_target(const struct program *p, uint32_t rank, const struct wait *w, uint32_t i,
-                             uint64_t epoch);
+uint64_t program_wait_target(const struct program *p, uint32_t rank, const struct wait *w, uint32_t i, uint64_t epoch);
 
 const struct flag_group *program_flag_group(const struct program *p, uint32_t flag);
 
-size_t      dtype_bytes(enum dtype d);
+size_t dtype_bytes(enum dtype d);
 const char *dtype_name(enum dtype d);
-uint64_t buffer_elements(const struct buffer *b);  /* of one epoch's copy */
-uint64_t buffer_bytes(const struct buffer *b);     /* of all copies */
+uint64_t buffer_elements(const struct buffer *b);       /* of one epoch's copy */
+uint64_t buffer_bytes(const struct buffer *b);          /* of all copies */
 uint64_t program_window_bytes(const struct program *p); /* buffers of one rank, each 256-aligned */
 /* In bytes.  Control buffers come first: a window of program_control_bytes() holds all of them. */
 uint64_t program_buffer_offset(const struct program *p, uint32_t buffer, uint64_t epoch);
 uint64_t program_control_bytes(const struct program *p);
-bool     buffer_is_control(const struct buffer *b);
-uint64_t program_task_count(const struct program *p);   /* over all ranks, one epoch */
+bool buffer_is_control(const struct buffer *b);
+uint64_t program_task_count(const struct program *p); /* over all ranks, one epoch */
 
 /* The ranks a target means for a task of `rank`: [*first_out, *first_out + returned count). */
-uint32_t program_target_ranks(const struct program *p, uint32_t rank, uint32_t target,
-                              uint32_t *first_out);
+uint32_t program_target_ranks(const struct program *p, uint32_t rank, uint32_t target, uint32_t *first_out);
 
 /* "gemm #402": written as `show` prints it. */
 const char *op_name(enum op op);

@@ -30,11 +30,11 @@ static void add_range(struct text *x, uint64_t first, uint64_t count)
 }
 
 /* Rows and columns where the operand is a rectangle of its buffer, else its place in memory. */
-static void add_operand(struct text *x, const struct program *p, uint32_t self, const struct operand *o,
-                        uint64_t rows, uint64_t cols)
+static void add_operand(struct text *x, const struct program *p, uint32_t self, const struct operand *o, uint64_t rows,
+                        uint64_t cols)
 {
     const struct buffer *b = &p->buffers[o->buffer];
-    uint64_t             row, col;
+    uint64_t row, col;
 
     add_rank(x, self, o->rank);
     text_add(x, "%s[", b->name);
@@ -115,18 +115,18 @@ static void add_steps(struct text *x, const struct program *p, uint32_t rank, co
         if (g.wait.count == 0 || ++waits > STEP_WAITS_SHOWN)
             continue;
         text_add(x, "%s%" PRIu32 ": ", shown++ ? "; " : " (waits before ", s);
-             add_wait(x, p, &g.wait);
-         }
-         if (waits > STEP_WAITS_SHOWN)
-             text_add(x, "; and %" PRIu32 " more", waits - STEP_WAITS_SHOWN);
-         if (waits)
-             text_add(x, ")");
+        add_wait(x, p, &g.wait);
+    }
+    if (waits > STEP_WAITS_SHOWN)
+        text_add(x, "; and %" PRIu32 " more", waits - STEP_WAITS_SHOWN);
+    if (waits)
+        text_add(x, ")");
 }
 
 static void add_gemm(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
 {
     struct operand a = t->a, b = t->b;
-    uint64_t       k = t->k;
+    uint64_t k = t->k;
 
     if (t->segment_table != NO_TABLE && program_step_count(t) > 0) {
         struct segment g;
@@ -183,8 +183,8 @@ static void add_indexed(struct text *x, const struct program *p, uint32_t rank, 
     if (t->indexed.count == 0)
         return;
     text_add(x, "  (each row waits for its flag of ");
-         add_flags(x, p, t->indexed.first, t->indexed.count);
-         text_add(x, ", %" PRIu64 " rows a flag)", t->indexed.rows_per_flag);
+    add_flags(x, p, t->indexed.first, t->indexed.count);
+    text_add(x, ", %" PRIu64 " rows a flag)", t->indexed.rows_per_flag);
 }
 
 static void add_route(struct text *x, const struct program *p, uint32_t rank, const struct route *r)
@@ -192,8 +192,7 @@ static void add_route(struct text *x, const struct program *p, uint32_t rank, co
     uint64_t rows;
     struct operand table = route_reads(r, rank, &rows);
 
-    text_add(x, "  %s, %s = ", p->buffers[r->index].name,
-             p->buffers[r->kind == ROUTE_SEND ? r->counts : r->list].name);
+    text_add(x, "  %s, %s = ", p->buffers[r->index].name, p->buffers[r->kind == ROUTE_SEND ? r->counts : r->list].name);
     add_operand(x, p, rank, &table, rows, r->top_k);
     text_add(x, r->kind == ROUTE_SEND ? ", what to send" : ", what comes");
     if (r->back != NO_BUFFER)
@@ -204,7 +203,9 @@ static void add_route(struct text *x, const struct program *p, uint32_t rank, co
 static void add_selection(struct text *x, const struct program *p, const struct selection *s)
 {
     static const char *const words[] = {
-        [SELECT_COUNT] = "as many rows as", [SELECT_ENTRY] = "moved to entry", [SELECT_GROUP] = "for entry",
+        [SELECT_COUNT] = "as many rows as",
+        [SELECT_ENTRY] = "moved to entry",
+        [SELECT_GROUP] = "for entry",
     };
 
     if (s->mode == SELECT_ALL)
@@ -257,8 +258,8 @@ void program_print_wait(const struct program *p, const struct wait *w, char *out
     add_wait(&x, p, w);
 }
 
-void program_print_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
-                        const struct task *t, char *out, size_t out_bytes)
+void program_print_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, const struct task *t,
+                        char *out, size_t out_bytes)
 {
     struct text x = text_begin(out, out_bytes);
 

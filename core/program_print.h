@@ -19,7 +19,7 @@ void program_print_wait(const struct program *p, const struct wait *w, char *out
 
 /* One line: "gemm #402  C[128..255, 0..255] = A[0..127, 0..511] x B[0..255, 0..511]  wait ready[3] >= total
  * signal rank 5 arrived[17] += 1".  A buffer of another rank is written "rank 5 C[...]", NODE "node C[...]". */
-void program_print_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
-                        const struct task *t, char *out, size_t out_bytes);
+void program_print_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, const struct task *t,
+                        char *out, size_t out_bytes);
 
 #endif

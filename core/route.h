@@ -35,11 +35,11 @@ enum route_kind { ROUTE_SEND, ROUTE_RECEIVE };
 
 struct route {
     enum route_kind kind;
-    struct world    world;
-    uint64_t        tokens, experts, top_k;
-    uint64_t        slot_rows, capacity, tile_rows;
-    bool            drop; /* false: a dropped pair fails the run */
-    bool            aligned; /* RECEIVE */
+    struct world world;
+    uint64_t tokens, experts, top_k;
+    uint64_t slot_rows, capacity, tile_rows;
+    bool drop;    /* false: a dropped pair fails the run */
+    bool aligned; /* RECEIVE */
 
     /* Control buffers of the own rank. */
     uint32_t table;  /* [tokens, top_k] */

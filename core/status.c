@@ -5,7 +5,8 @@
 const char *status_text(enum status st)
 {
     switch (st) {
-#define X(name, value, code, text) case ST_##name: return text;
+#define X(name, value, code, text)                                                                                     \
+    case ST_##name: return text;
         STATUS_MAP(X)
 #undef X
     }
@@ -15,7 +16,8 @@ const char *status_text(enum status st)
 int status_exit_code(enum status st)
 {
     switch (st) {
-#define X(name, value, code, text) case ST_##name: return code;
+#define X(name, value, code, text)                                                                                     \
+    case ST_##name: return code;
         STATUS_MAP(X)
 #undef X
     }

@@ -14,7 +14,7 @@ struct text text_begin(char *out, size_t out_bytes)
 void text_add(struct text *x, const char *format, ...)
 {
     va_list args;
-    int     n;
+    int n;
 
     if (x->used >= x->size)
         return;

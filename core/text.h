@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 struct text {
-    char    *out;
-    size_t   size, used;
+    char *out;
+    size_t size, used;
     uint32_t lines; /* ended so far */
 };
 
 struct text text_begin(char *out, size_t out_bytes);
-void        text_add(struct text *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void        text_end_line(struct text *x);
+void text_add(struct text *x, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void text_end_line(struct text *x);
 
 #endif

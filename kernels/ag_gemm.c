@@ -34,10 +34,8 @@ static const struct option ag_options[] = {
     GATHER_OPTIONS("A"),
     {"panels", OPTION_COUNT, offsetof(struct ag_params, panels), "1", 1, 64, "1|2|4",
      "pieces along k in which a chunk is copied and waited for"},
-    {"tile_m", OPTION_COUNT, offsetof(struct ag_params, tile_m), "128", 8, 1024, NULL,
-     "rows of an output tile"},
-    {"tile_n", OPTION_COUNT, offsetof(struct ag_params, tile_n), "256", 8, 1024, NULL,
-     "columns of an output tile"},
+    {"tile_m", OPTION_COUNT, offsetof(struct ag_params, tile_m), "128", 8, 1024, NULL, "rows of an output tile"},
+    {"tile_n", OPTION_COUNT, offsetof(struct ag_params, tile_n), "256", 8, 1024, NULL, "columns of an output tile"},
     {"group", OPTION_COUNT, offsetof(struct ag_params, group), "4", 1, 1024, "2|4|8",
      "row tiles of a supergroup, whose columns are visited together"},
     {"order", OPTION_CHOICE, offsetof(struct ag_params, order), "arrival", 0, 0, "local|arrival|rank",
@@ -51,19 +49,19 @@ static const struct option ag_options[] = {
 };
 
 struct ag_gemm {
-    struct world       world;
-    struct problem     problem;
-    struct tile_grid   grid;
-    struct gate        gate;
+    struct world world;
+    struct problem problem;
+    struct tile_grid grid;
+    struct gate gate;
     struct rail_gather rail;
     uint64_t chunk_rows, chunks_max; /* of one owner */
     uint64_t panels, panel_k;
     uint32_t depth;
     uint32_t fan_out; /* RANK_NODE, RANK_EACH */
-    bool     barrier; /* unfused */
+    bool barrier;     /* unfused */
 
-    uint32_t a, b, c;                       /* buffers */
-    uint32_t ready, arrived, go;            /* flags */
+    uint32_t a, b, c;            /* buffers */
+    uint32_t ready, arrived, go; /* flags */
     struct gather_queues queues;
 };
 
@@ -112,8 +110,7 @@ static uint64_t own_copies(const struct ag_gemm *g, uint32_t rank)
 
 static uint64_t gather_length(const struct ag_gemm *g, uint32_t rank)
 {
-    return gate_node_tasks(&g->gate) + own_copies(g, rank) +
-           rail_gather_arrivals(&g->rail, rank) * g->panels;
+    return gate_node_tasks(&g->gate) + own_copies(g, rank) + rail_gather_arrivals(&g->rail, rank) * g->panels;
 }
 
 static void copy_task(const struct ag_gemm *g, uint32_t rank, uint64_t i, struct task *t)
@@ -196,14 +193,13 @@ static uint32_t row_table(const struct ag_gemm *g, const struct tile *tile)
 }
 
 /* The chunks that hold rows [row, row + rows) of an owner's shard. */
-static void wait_for_rows(const struct ag_gemm *g, uint32_t owner, uint64_t panel, uint64_t row,
-                          uint64_t rows, struct wait *out)
+static void wait_for_rows(const struct ag_gemm *g, uint32_t owner, uint64_t panel, uint64_t row, uint64_t rows,
+                          struct wait *out)
 {
     uint64_t first = row / g->chunk_rows, last = (row + rows - 1) / g->chunk_rows;
 
-    *out = (struct wait){.flag = ready_flag(g, owner, panel, first),
-                         .count = (uint32_t)(last - first + 1),
-                         .value = FLAG_TOTAL};
+    *out = (struct wait){
+        .flag = ready_flag(g, owner, panel, first), .count = (uint32_t)(last - first + 1), .value = FLAG_TOTAL};
 }
 
 static void tile_task(const struct ag_gemm *g, uint32_t rank, uint64_t i, struct task *t)
@@ -225,8 +221,8 @@ static void tile_task(const struct ag_gemm *g, uint32_t rank, uint64_t i, struct
         t->segment_table = row_table(g, &tile);
         t->segment_count = (uint32_t)g->panels;
     } else if (tile.owner != rank) {
-        wait_for_rows(g, tile.owner, 0, tile.row - part_begin(g->problem.m, world_ranks(g->world),
-                                                              tile.owner), tile.rows, &wait);
+        wait_for_rows(g, tile.owner, 0, tile.row - part_begin(g->problem.m, world_ranks(g->world), tile.owner),
+                      tile.rows, &wait);
         task_wait_as(t, wait);
     }
 }
@@ -250,8 +246,7 @@ static uint64_t ag_queue_length(const struct program *p, uint32_t rank, uint32_t
     return queue == g->queues.copy ? gather_length(g, rank) : send_length(g, rank);
 }
 
-static void ag_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
-                    struct task *t)
+static void ag_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *t)
 {
     const struct ag_gemm *g = p->state;
 
@@ -276,8 +271,7 @@ static uint64_t ag_flag_total(const struct program *p, uint32_t rank, uint32_t f
     if (flag == g->gate.sent)
         return gate_rail_tasks(&g->gate) + rail_gather_sends(&g->rail, rank);
     if (flag >= g->arrived) { /* put here by the rail, but for the own node's */
-        owner = world_rank(g->world, (uint32_t)((flag - g->arrived) / g->chunks_max),
-                           world_gpu(g->world, rank));
+        owner = world_rank(g->world, (uint32_t)((flag - g->arrived) / g->chunks_max), world_gpu(g->world, rank));
         return owner != rank && (flag - g->arrived) % g->chunks_max < owner_chunks(g, owner);
     }
     owner = (uint32_t)((flag - g->ready) / (g->panels * g->chunks_max));
@@ -291,12 +285,9 @@ static uint32_t ag_io(const struct program *p, uint32_t rank, struct io_slice ou
     const struct ag_gemm *g = p->state;
     uint64_t row = part_begin(g->problem.m, world_ranks(g->world), rank);
 
-    out[0] = (struct io_slice){IO_INPUT, g->a, row, owner_rows(g, rank), g->problem.k,
-                               TENSOR_A, row, 0};
-    out[1] = (struct io_slice){IO_INPUT, g->b, 0, g->problem.n, g->problem.k,
-                               TENSOR_B, rank * g->problem.n, 0};
-    out[2] = (struct io_slice){IO_OUTPUT, g->c, 0, g->problem.m, g->problem.n,
-                               TENSOR_C, 0, rank * g->problem.n};
+    out[0] = (struct io_slice){IO_INPUT, g->a, row, owner_rows(g, rank), g->problem.k, TENSOR_A, row, 0};
+    out[1] = (struct io_slice){IO_INPUT, g->b, 0, g->problem.n, g->problem.k, TENSOR_B, rank * g->problem.n, 0};
+    out[2] = (struct io_slice){IO_OUTPUT, g->c, 0, g->problem.m, g->problem.n, TENSOR_C, 0, rank * g->problem.n};
     return 3;
 }
 
@@ -309,8 +300,7 @@ static uint32_t ag_segment_table_size(const struct program *p, uint32_t rank, ui
     return (uint32_t)g->panels;
 }
 
-static void ag_segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index,
-                       struct segment *out)
+static void ag_segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index, struct segment *out)
 {
     const struct ag_gemm *g = p->state;
     uint64_t tables = ceil_div(ceil_div(g->problem.m, world_ranks(g->world)), g->grid.tile_m);
@@ -320,8 +310,7 @@ static void ag_segment(const struct program *p, uint32_t rank, uint32_t table, u
     (void)rank;
     out->a_offset = out->b_offset = index * g->panel_k;
     out->k = min_u64(g->panel_k, g->problem.k - out->a_offset);
-    wait_for_rows(g, owner, index, row, min_u64(g->grid.tile_m, owner_rows(g, owner) - row),
-                  &out->wait);
+    wait_for_rows(g, owner, index, row, min_u64(g->grid.tile_m, owner_rows(g, owner) - row), &out->wait);
 }
 
 static void ag_fini(struct program *p)
@@ -354,14 +343,13 @@ static void plan_chunks(struct ag_gemm *g, const struct ag_params *params)
     g->panels = ceil_div(g->problem.k, g->panel_k);
 }
 
-static enum status check_sizes(const struct ag_gemm *g, const struct ag_params *params,
-                               const struct machine *machine, struct complaint *c)
+static enum status check_sizes(const struct ag_gemm *g, const struct ag_params *params, const struct machine *machine,
+                               struct complaint *c)
 {
     uint64_t flags = world_ranks(g->world) * g->panels * g->chunks_max;
 
     if (flags > PROGRAM_FLAGS_MAX / 2)
-        return complain(c, "chunk", "chunks of %" PRIu64 " rows need %" PRIu64 " flags a rank",
-                        g->chunk_rows, flags);
+        return complain(c, "chunk", "chunks of %" PRIu64 " rows need %" PRIu64 " flags a rank", g->chunk_rows, flags);
     return gather_check_crews(&params->gather, g->world, machine, c);
 }
 
@@ -379,9 +367,8 @@ static void add_buffers_and_flags(struct ag_gemm *g, struct program *p)
     g->go = program_add_flags(p, "go", g->barrier);
 }
 
-static enum status ag_emit(const struct problem *problem, struct world world,
-                           const struct machine *machine, enum form form, const void *params_in,
-                           struct program *p, struct complaint *c)
+static enum status ag_emit(const struct problem *problem, struct world world, const struct machine *machine,
+                           enum form form, const void *params_in, struct program *p, struct complaint *c)
 {
     static const enum tile_order orders[] = {ORDER_OWNER, ORDER_STAGE, ORDER_RANK};
     const struct ag_params *params = params_in;
@@ -390,17 +377,24 @@ static enum status ag_emit(const struct problem *problem, struct world world,
 
     if (!g)
         return ST_MEMORY;
-    *p = (struct program){.kernel = "ag_gemm", .variant = form == FORM_FUSED ? "fused" : "unfused",
-                          .world = world, .ops = &ag_program_ops, .state = g};
+    *p = (struct program){.kernel = "ag_gemm",
+                          .variant = form == FORM_FUSED ? "fused" : "unfused",
+                          .world = world,
+                          .ops = &ag_program_ops,
+                          .state = g};
     g->world = world;
     g->problem = *problem;
     g->depth = (uint32_t)params->gather.depth;
     g->fan_out = params->fan_out ? RANK_EACH : RANK_NODE;
     g->barrier = form == FORM_UNFUSED;
     plan_chunks(g, params);
-    g->grid = (struct tile_grid){.world = world, .m = problem->m, .n = problem->n,
-                                 .tile_m = params->tile_m, .tile_n = params->tile_n,
-                                 .group = params->group, .order = orders[params->order]};
+    g->grid = (struct tile_grid){.world = world,
+                                 .m = problem->m,
+                                 .n = problem->n,
+                                 .tile_m = params->tile_m,
+                                 .tile_n = params->tile_n,
+                                 .group = params->group,
+                                 .order = orders[params->order]};
     tile_grid_init(&g->grid);
     g->rail = (struct rail_gather){world, params->inter, owner_chunks, g};
     st = check_sizes(g, params, machine, c);

@@ -43,20 +43,15 @@ void gate_wait_sent(const struct gate *g, struct task *t)
         task_wait(t, g->sent, 1, FLAG_TOTAL);
 }
 
-static void wait_open(const struct gate *g, struct task *t, uint32_t flag, uint32_t count,
-                      uint32_t depth, enum wait_phase phase)
+static void wait_open(const struct gate *g, struct task *t, uint32_t flag, uint32_t count, uint32_t depth,
+                      enum wait_phase phase)
 {
     if (!g->credits)
         return;
-    task_wait_as(t, (struct wait){.flag = flag,
-                                  .count = count,
-                                  .lag = depth - 1,
-                                  .phase = phase,
-                                  .value = FLAG_TOTAL});
+    task_wait_as(t, (struct wait){.flag = flag, .count = count, .lag = depth - 1, .phase = phase, .value = FLAG_TOTAL});
 }
 
-void gate_wait_peer(const struct gate *g, struct task *t, uint32_t gpu, uint32_t depth,
-                    enum wait_phase phase)
+void gate_wait_peer(const struct gate *g, struct task *t, uint32_t gpu, uint32_t depth, enum wait_phase phase)
 {
     wait_open(g, t, g->node_flags + gpu, 1, depth, phase);
 }

@@ -19,11 +19,11 @@
 
 struct gate {
     struct world world;
-    bool         credits;    /* false: every rank hears from every other in each epoch anyway; no flags, no
-                                tasks, no waits but for `sent` */
-    uint32_t     node_flags; /* one per GPU of the node */
-    uint32_t     rail_flags; /* one per node */
-    uint32_t     sent;       /* counts complete puts of this rank, the kernel's own too; none on one node */
+    bool credits;        /* false: every rank hears from every other in each epoch anyway; no flags, no
+                            tasks, no waits but for `sent` */
+    uint32_t node_flags; /* one per GPU of the node */
+    uint32_t rail_flags; /* one per node */
+    uint32_t sent;       /* counts complete puts of this rank, the kernel's own too; none on one node */
 };
 
 void gate_init(struct gate *g, struct program *p, bool credits);
@@ -31,17 +31,16 @@ void gate_init(struct gate *g, struct program *p, bool credits);
 /* Tasks at the head of a queue that does not block before them: one for the node if it has several GPUs,
  * and one bare put per other node. */
 uint64_t gate_node_tasks(const struct gate *g);
-void     gate_node_task(const struct gate *g, uint32_t rank, struct task *t);
+void gate_node_task(const struct gate *g, uint32_t rank, struct task *t);
 uint64_t gate_rail_tasks(const struct gate *g);
-void     gate_rail_task(const struct gate *g, uint32_t rank, uint64_t i, struct task *t);
+void gate_rail_task(const struct gate *g, uint32_t rank, uint64_t i, struct task *t);
 
 /* Makes `t` wait until all puts of this epoch, `sent`'s total, are complete. */
 void gate_wait_sent(const struct gate *g, struct task *t);
 
 /* Wait for one GPU of the node, for all of them, for a node of the rail, before writing to a buffer of
  * `depth` there. */
-void gate_wait_peer(const struct gate *g, struct task *t, uint32_t gpu, uint32_t depth,
-                    enum wait_phase phase);
+void gate_wait_peer(const struct gate *g, struct task *t, uint32_t gpu, uint32_t depth, enum wait_phase phase);
 void gate_wait_node(const struct gate *g, struct task *t, uint32_t depth, enum wait_phase phase);
 void gate_wait_rail(const struct gate *g, struct task *t, uint32_t node, uint32_t depth);
 

@@ -14,12 +14,13 @@ struct gather_params {
     uint64_t comm_sms, send_sms;
     uint64_t chunk_bytes;
     uint64_t depth;
-    bool     join;
+    bool join;
 };
 
 #define GATHER_AT(member) offsetof(struct gather_params, member)
 
 /* The rows at the head and at the end of both tables; `what` is gathered. */
+/* clang-format off */
 #define GATHER_OPTIONS(what)                                                                              \
     {"comm_sms", OPTION_COUNT, GATHER_AT(comm_sms), "8", 1, 1024, "1|2|4|8|16|32",                        \
      "workers that copy within the node"},                                                                \
@@ -34,6 +35,7 @@ struct gather_params {
      "copies of the buffer of gathered " what ", used in turn by epochs"},                                \
     {"join", OPTION_BOOL, GATHER_AT(join), "true", 0, 0, "false|true",                                    \
      "copying workers compute when they have nothing left to copy"}
+/* clang-format on */
 
 /* UINT32_MAX: nobody to copy for, or to send to. */
 struct gather_queues {

@@ -16,14 +16,12 @@ static const struct option ar_options[] = {
     REDUCE_OPTIONS,
     {"comm_sms", OPTION_COUNT, REDUCE_AT(comm_sms), "8", 1, 1024, "2|4|8|16|32",
      "workers that publish tiles from other nodes (none with one node)"},
-    {"inter", OPTION_CHOICE, REDUCE_AT(inter), "direct", 0, 0, RAIL_CHOICES,
-     "how final tiles travel between nodes"},
+    {"inter", OPTION_CHOICE, REDUCE_AT(inter), "direct", 0, 0, RAIL_CHOICES, "how final tiles travel between nodes"},
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL},
 };
 
-static enum status ar_emit(const struct problem *problem, struct world world,
-                           const struct machine *machine, enum form form, const void *params,
-                           struct program *p, struct complaint *c)
+static enum status ar_emit(const struct problem *problem, struct world world, const struct machine *machine,
+                           enum form form, const void *params, struct program *p, struct complaint *c)
 {
     return gemm_reduce_emit(true, problem, world, machine, form, params, p, c);
 }

@@ -96,8 +96,7 @@ static uint64_t flag_total(const struct program *p, uint32_t rank, uint32_t flag
         return total;
     if (group->first == g->tile_in) {
         tile = i / g->sources;
-        return tile % g->slots <
-               tile_grid_owner_tiles(&g->grid, rail_mate(g, rank, tile / g->slots));
+        return tile % g->slots < tile_grid_owner_tiles(&g->grid, rail_mate(g, rank, tile / g->slots));
     }
     if (group->first == g->summed)
         return foreign_chunk(g, rank, i);
@@ -131,9 +130,9 @@ static uint32_t io(const struct program *p, uint32_t rank, struct io_slice out[P
     for (uint32_t i = 0; i < g->kept; i++) {
         uint32_t owner = gemm_reduce_kept(g, rank, i);
 
-        out[2 + i] = (struct io_slice){IO_OUTPUT, g->c, gemm_reduce_kept_row(g, rank, owner),
-                                       part_size(s->m, ranks, owner), s->n, TENSOR_C,
-                                       part_begin(s->m, ranks, owner), 0};
+        out[2 + i] =
+            (struct io_slice){IO_OUTPUT, g->c,     gemm_reduce_kept_row(g, rank, owner), part_size(s->m, ranks, owner),
+                              s->n,      TENSOR_C, part_begin(s->m, ranks, owner),       0};
     }
     return 2 + g->kept;
 }
@@ -153,11 +152,10 @@ static const struct program_ops program_ops = {
 
 /* ---- emission ---- */
 
-static uint32_t add_tiles(const struct gemm_reduce *g, struct program *p, const char *name,
-                          uint64_t tiles, uint32_t depth)
+static uint32_t add_tiles(const struct gemm_reduce *g, struct program *p, const char *name, uint64_t tiles,
+                          uint32_t depth)
 {
-    return program_add_buffer(
-        p, (struct buffer){name, DTYPE_BF16, tiles * g->grid.tile_m, g->grid.tile_n, depth});
+    return program_add_buffer(p, (struct buffer){name, DTYPE_BF16, tiles * g->grid.tile_m, g->grid.tile_n, depth});
 }
 
 static void add_buffers(struct gemm_reduce *g, struct program *p)
@@ -217,8 +215,8 @@ static void add_queues(struct gemm_reduce *g, struct program *p)
 }
 
 /* Adds a crew that drains those of the queues that exist; none if none does.  Returns its workers. */
-static uint32_t add_crew(struct program *p, const char *name, uint64_t workers,
-                         const uint32_t *queues, uint32_t queue_count)
+static uint32_t add_crew(struct program *p, const char *name, uint64_t workers, const uint32_t *queues,
+                         uint32_t queue_count)
 {
     uint32_t crew = UINT32_MAX;
 
@@ -232,12 +230,10 @@ static uint32_t add_crew(struct program *p, const char *name, uint64_t workers,
     return crew == UINT32_MAX ? 0 : (uint32_t)workers;
 }
 
-static enum status add_crews(struct gemm_reduce *g, struct program *p,
-                             const struct reduce_params *params, const struct machine *machine,
-                             struct complaint *c)
+static enum status add_crews(struct gemm_reduce *g, struct program *p, const struct reduce_params *params,
+                             const struct machine *machine, struct complaint *c)
 {
-    uint32_t every[] = {g->compute_queue, g->scatter_queue, g->reduce_queue, g->combine_queue,
-                        g->publish_queue};
+    uint32_t every[] = {g->compute_queue, g->scatter_queue, g->reduce_queue, g->combine_queue, g->publish_queue};
     uint32_t reduce[] = {g->reduce_queue, g->combine_queue};
     bool apart = g->in_place && g->all_reduce; /* adding goes on to the end, publishing must not wait for it */
     uint64_t used = 0;
@@ -254,8 +250,7 @@ static enum status add_crews(struct gemm_reduce *g, struct program *p,
                         "%" PRIu64 " workers for sending, reducing and publishing leave nothing to "
                         "compute on: %s has %" PRIu64 " SMs",
                         used, machine->gpu.model, machine->gpu.sms);
-    add_crew(p, g->unfused ? "all" : "compute", machine->gpu.sms - used, every,
-             g->unfused || params->join ? 5 : 1);
+    add_crew(p, g->unfused ? "all" : "compute", machine->gpu.sms - used, every, g->unfused || params->join ? 5 : 1);
     return ST_OK;
 }
 
@@ -263,9 +258,13 @@ static void init(struct gemm_reduce *g, const struct reduce_params *params)
 {
     static const enum tile_order orders[] = {ORDER_ALL, ORDER_OWNER, ORDER_RANK};
 
-    g->grid = (struct tile_grid){.world = g->world, .m = g->problem.m, .n = g->problem.n,
-                                 .tile_m = params->tile_m, .tile_n = params->tile_n,
-                                 .group = params->group, .order = orders[params->order],
+    g->grid = (struct tile_grid){.world = g->world,
+                                 .m = g->problem.m,
+                                 .n = g->problem.n,
+                                 .tile_m = params->tile_m,
+                                 .tile_n = params->tile_n,
+                                 .group = params->group,
+                                 .order = orders[params->order],
                                  .own_last = true};
     tile_grid_init(&g->grid);
     g->depth = (uint32_t)params->depth;
@@ -285,19 +284,19 @@ static enum status check_sizes(const struct gemm_reduce *g, struct complaint *c)
     uint64_t flags = g->world.nodes * (g->slots * g->sources + (2 + g->kept) * g->chunks);
 
     if (g->kept + 2 > PROGRAM_IO_MAX)
-        return complain(c, "replicate", "rows of %" PRIu32 " nodes on every rank are more outputs than a program has; "
-                                        "expected at most %d nodes", g->kept, PROGRAM_IO_MAX - 2);
+        return complain(c, "replicate",
+                        "rows of %" PRIu32 " nodes on every rank are more outputs than a program has; "
+                        "expected at most %d nodes",
+                        g->kept, PROGRAM_IO_MAX - 2);
     if (flags > PROGRAM_FLAGS_MAX / 2)
-        return complain(c, "tile_m",
-                        "tiles of %" PRIu64 " x %" PRIu64 " need %" PRIu64 " flags a rank",
-                        g->grid.tile_m, g->grid.tile_n, flags);
+        return complain(c, "tile_m", "tiles of %" PRIu64 " x %" PRIu64 " need %" PRIu64 " flags a rank", g->grid.tile_m,
+                        g->grid.tile_n, flags);
     return ST_OK;
 }
 
 enum status gemm_reduce_emit(bool all_reduce, const struct problem *problem, struct world world,
-                             const struct machine *machine, enum form form,
-                             const struct reduce_params *params, struct program *p,
-                             struct complaint *c)
+                             const struct machine *machine, enum form form, const struct reduce_params *params,
+                             struct program *p, struct complaint *c)
 {
     struct gemm_reduce *g = calloc(1, sizeof *g);
     enum status st;
@@ -306,7 +305,9 @@ enum status gemm_reduce_emit(bool all_reduce, const struct problem *problem, str
         return ST_MEMORY;
     *p = (struct program){.kernel = all_reduce ? "gemm_ar" : "gemm_rs",
                           .variant = form == FORM_FUSED ? "fused" : "unfused",
-                          .world = world, .ops = &program_ops, .state = g};
+                          .world = world,
+                          .ops = &program_ops,
+                          .state = g};
     g->world = world;
     g->problem = *problem;
     g->all_reduce = all_reduce;

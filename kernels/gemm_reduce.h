@@ -36,12 +36,13 @@ struct reduce_params {
     uint64_t tile_m, tile_n, group;
     uint32_t form, order, inter;
     uint64_t depth;
-    bool     join, replicate;
+    bool join, replicate;
 };
 
-#define REDUCE_AT(member)          offsetof(struct reduce_params, member)
+#define REDUCE_AT(member) offsetof(struct reduce_params, member)
 
 /* The rows that both kernels' tables have. */
+/* clang-format off */
 #define REDUCE_OPTIONS                                                                              \
     {"reduce", OPTION_CHOICE, REDUCE_AT(form), "epilogue", 0, 0, "epilogue|crew|switch",            \
      "who adds the node's tiles: the owner's GEMM epilogue, reducing workers, or the switch where "  \
@@ -63,54 +64,53 @@ struct reduce_params {
      "copies of the receive buffers, used in turn by epochs"},                                      \
     {"join", OPTION_BOOL, REDUCE_AT(join), "true", 0, 0, "false|true",                              \
      "computing workers help to reduce and publish when no tile is left"}
+/* clang-format on */
 
 #define NO_QUEUE UINT32_MAX
 
 struct gemm_reduce {
-    struct world       world;
-    struct problem     problem;
-    struct tile_grid   grid;
-    struct gate        gate;
+    struct world world;
+    struct problem problem;
+    struct tile_grid grid;
+    struct gate gate;
     struct rail_gather share, publish; /* all-reduce: by chunks, by tiles */
-    bool     all_reduce;
-    bool     unfused;
-    bool     replicate;   /* reduce-scatter over several nodes: every node keeps all rows */
-    bool     crew_form;   /* tiles are added by reduce tasks, not by the epilogue */
-    bool     in_place;    /* of all GPUs of the node at once, from where they were computed */
-    uint32_t sources;     /* inbox tiles per sum: the node's, without the own one in the epilogue form */
-    uint32_t depth;       /* of receive buffers */
-    uint64_t slots;       /* per owner, the largest owner's number of tiles */
-    uint32_t kept;        /* owners whose rows stay with a rank: 1, or one a node */
+    bool all_reduce;
+    bool unfused;
+    bool replicate;               /* reduce-scatter over several nodes: every node keeps all rows */
+    bool crew_form;               /* tiles are added by reduce tasks, not by the epilogue */
+    bool in_place;                /* of all GPUs of the node at once, from where they were computed */
+    uint32_t sources;             /* inbox tiles per sum: the node's, without the own one in the epilogue form */
+    uint32_t depth;               /* of receive buffers */
+    uint64_t slots;               /* per owner, the largest owner's number of tiles */
+    uint32_t kept;                /* owners whose rows stay with a rank: 1, or one a node */
     uint64_t chunk_tiles, chunks; /* tiles per put; puts per owner, the largest owner's */
 
     /* Buffers; tile-wise ones are indexed by the functions below. */
     uint32_t a, b, c;
-    uint32_t inbox;    /* [source][node y][slot]: tiles of the owners on my rail, from the node's ranks; in_place: my own
-                          tiles, where [source] is the owners' rail */
-    uint32_t outbox;   /* [node y][slot]: this node's sums for the owners on other nodes */
-    uint32_t landing;  /* [kept][node x][slot]: the nodes' sums of the tiles that stay here */
-    uint32_t result;   /* [slot]: my final tiles, source of the puts of an all-reduce */
+    uint32_t inbox;   /* [source][node y][slot]: tiles of the owners on my rail, from the node's ranks; in_place: my own
+                         tiles, where [source] is the owners' rail */
+    uint32_t outbox;  /* [node y][slot]: this node's sums for the owners on other nodes */
+    uint32_t landing; /* [kept][node x][slot]: the nodes' sums of the tiles that stay here */
+    uint32_t result;  /* [slot]: my final tiles, source of the puts of an all-reduce */
     uint32_t gathered; /* [node x][slot]: final tiles of my rail, from the other nodes */
     uint32_t partial;  /* [owner][slot]: unfused: everything computed, nothing sent */
 
     /* Flags. */
-    uint32_t tile_in;  /* [node y][slot][source]: a tile is in the inbox */
-    uint32_t summed;   /* [node y][chunk]: counts tiles of the outbox */
-    uint32_t landed;   /* [kept][chunk][node x]: raised by a put; for the own node counts tiles */
-    uint32_t shared;   /* [chunk]: counts final tiles in `result` */
-    uint32_t arrived;  /* [node x][chunk]: raised by a put of the gather */
-    uint32_t done;     /* [owner]: counts tiles of the owner that stand in C */
+    uint32_t tile_in; /* [node y][slot][source]: a tile is in the inbox */
+    uint32_t summed;  /* [node y][chunk]: counts tiles of the outbox */
+    uint32_t landed;  /* [kept][chunk][node x]: raised by a put; for the own node counts tiles */
+    uint32_t shared;  /* [chunk]: counts final tiles in `result` */
+    uint32_t arrived; /* [node x][chunk]: raised by a put of the gather */
+    uint32_t done;    /* [owner]: counts tiles of the owner that stand in C */
     uint32_t computed, go;
 
-    uint32_t compute_queue, scatter_queue, reduce_queue, send_queue, combine_queue, share_queue,
-        publish_queue;
+    uint32_t compute_queue, scatter_queue, reduce_queue, send_queue, combine_queue, share_queue, publish_queue;
 };
 
 /* Emits the program of either kernel. */
 enum status gemm_reduce_emit(bool all_reduce, const struct problem *problem, struct world world,
-                             const struct machine *machine, enum form form,
-                             const struct reduce_params *params, struct program *p,
-                             struct complaint *c);
+                             const struct machine *machine, enum form form, const struct reduce_params *params,
+                             struct program *p, struct complaint *c);
 
 struct problem gemm_reduce_global(const struct problem *problem, struct world world);
 
@@ -124,7 +124,6 @@ uint32_t gemm_reduce_kept(const struct gemm_reduce *g, uint32_t rank, uint32_t i
 uint64_t gemm_reduce_kept_row(const struct gemm_reduce *g, uint32_t rank, uint32_t owner);
 
 uint64_t gemm_reduce_queue_length(const struct program *p, uint32_t rank, uint32_t queue);
-void     gemm_reduce_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
-                          struct task *t);
+void gemm_reduce_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *t);
 
 #endif

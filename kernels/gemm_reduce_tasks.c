@@ -12,16 +12,15 @@ static uint32_t gpu_of(const struct gemm_reduce *g, uint32_t rank)
 }
 
 /* The index-th tile of a buffer that is stored tile by tile. */
-static struct operand tile_at(const struct gemm_reduce *g, uint32_t rank, uint32_t buffer,
-                              uint64_t index)
+static struct operand tile_at(const struct gemm_reduce *g, uint32_t rank, uint32_t buffer, uint64_t index)
 {
     uint64_t elements = g->grid.tile_m * g->grid.tile_n;
 
     return (struct operand){rank, buffer, index * elements, g->grid.tile_n};
 }
 
-static struct operand inbox_at(const struct gemm_reduce *g, uint32_t rank, uint64_t source,
-                               uint64_t node, uint64_t slot)
+static struct operand inbox_at(const struct gemm_reduce *g, uint32_t rank, uint64_t source, uint64_t node,
+                               uint64_t slot)
 {
     return tile_at(g, rank, g->inbox, (source * g->world.nodes + node) * g->slots + slot);
 }
@@ -33,8 +32,7 @@ static uint32_t source_of(const struct gemm_reduce *g, uint32_t from, uint32_t t
     return !g->crew_form && from > to ? from - 1 : from;
 }
 
-static uint32_t tile_in_flag(const struct gemm_reduce *g, uint64_t node, uint64_t slot,
-                             uint64_t source)
+static uint32_t tile_in_flag(const struct gemm_reduce *g, uint64_t node, uint64_t slot, uint64_t source)
 {
     return g->tile_in + (uint32_t)((node * g->slots + slot) * g->sources + source);
 }
@@ -43,8 +41,7 @@ static uint32_t tile_in_flag(const struct gemm_reduce *g, uint64_t node, uint64_
 
 /* The sum over all ranks of an own tile.  It holds something of every rank, so every rank has begun this
  * epoch and read the last one's C: no credit is needed here, nor for anything that follows from it. */
-static void store_final(const struct gemm_reduce *g, uint32_t rank, const struct tile *tile,
-                        struct task *t)
+static void store_final(const struct gemm_reduce *g, uint32_t rank, const struct tile *tile, struct task *t)
 {
     uint64_t row = g->all_reduce ? tile->row
                                  : tile->row - part_begin(g->problem.m, world_ranks(g->world), tile->owner) +
@@ -80,8 +77,7 @@ static uint32_t kept_index(const struct gemm_reduce *g, uint32_t owner)
 }
 
 /* The sum over this node's ranks of a tile whose owner is on my rail. */
-static void store_node_sum(const struct gemm_reduce *g, uint32_t rank, const struct tile *tile,
-                           struct task *t)
+static void store_node_sum(const struct gemm_reduce *g, uint32_t rank, const struct tile *tile, struct task *t)
 {
     uint32_t node = node_of(g, tile->owner);
     uint64_t chunk = tile->slot / g->chunk_tiles;
@@ -99,8 +95,8 @@ static void store_node_sum(const struct gemm_reduce *g, uint32_t rank, const str
 
 /* A tile of mine into the inbox of the owner's rail mate in this node, or into mine for it to load from there: either
  * way that mate's credit says that it has read the last one. */
-static void store_in_inbox(const struct gemm_reduce *g, uint32_t rank, const struct tile *tile,
-                           enum wait_phase phase, struct task *t)
+static void store_in_inbox(const struct gemm_reduce *g, uint32_t rank, const struct tile *tile, enum wait_phase phase,
+                           struct task *t)
 {
     uint32_t node = node_of(g, tile->owner), gpu = gpu_of(g, tile->owner);
     uint32_t mate = world_rank(g->world, node_of(g, rank), gpu);
@@ -115,17 +111,16 @@ static void store_in_inbox(const struct gemm_reduce *g, uint32_t rank, const str
     task_signal(t, mate, tile_in_flag(g, node, tile->slot, source), 1);
 }
 
-static void add_inbox(const struct gemm_reduce *g, uint32_t rank, const struct tile *tile,
-                      enum wait_phase phase, struct task *t)
+static void add_inbox(const struct gemm_reduce *g, uint32_t rank, const struct tile *tile, enum wait_phase phase,
+                      struct task *t)
 {
     uint32_t node = node_of(g, tile->owner);
 
     if (g->sources == 0)
         return;
-    task_wait_as(t, (struct wait){.flag = tile_in_flag(g, node, tile->slot, 0),
-                                  .count = g->sources,
-                                  .phase = phase,
-                                  .value = FLAG_TOTAL});
+    task_wait_as(
+        t, (struct wait){
+               .flag = tile_in_flag(g, node, tile->slot, 0), .count = g->sources, .phase = phase, .value = FLAG_TOTAL});
     t->addend_count = g->sources;
     if (g->in_place) {
         t->addend = inbox_at(g, RANK_NODE, gpu_of(g, rank), node, tile->slot);
@@ -216,8 +211,8 @@ static void scatter_task(const struct gemm_reduce *g, uint32_t rank, uint64_t i,
 /* ---- queues over (node, slot or chunk): node by node, or all nodes in step ---- */
 
 /* The i-th pair of a node of the rail, `skip` of them left out, and one of `items` things. */
-static void pair_at(const struct gemm_reduce *g, uint32_t rank, uint64_t i, uint64_t items,
-                    uint32_t skip, uint32_t *owner_out, uint64_t *item_out)
+static void pair_at(const struct gemm_reduce *g, uint32_t rank, uint64_t i, uint64_t items, uint32_t skip,
+                    uint32_t *owner_out, uint64_t *item_out)
 {
     uint32_t nodes = g->world.nodes, others = nodes - skip;
     bool in_step = g->grid.order == ORDER_ALL;
@@ -247,8 +242,7 @@ static void reduce_task(const struct gemm_reduce *g, uint32_t rank, uint64_t i, 
 }
 
 /* Fills the put of a chunk of tiles; the caller has set t->a and stored to one target. */
-static void put_chunk(const struct gemm_reduce *g, uint32_t rank, uint32_t owner, uint64_t chunk,
-                      struct task *t)
+static void put_chunk(const struct gemm_reduce *g, uint32_t rank, uint32_t owner, uint64_t chunk, struct task *t)
 {
     t->op = OP_PUT;
     t->m = gemm_reduce_chunk_size(g, owner, chunk) * g->grid.tile_m;
@@ -374,8 +368,7 @@ static void publish_task(const struct gemm_reduce *g, uint32_t rank, uint64_t i,
     t->op = OP_COPY;
     task_wait(t, arrived_flag(g, item.owner, tile.slot / g->chunk_tiles), 1, FLAG_TOTAL);
     t->a = tile_at(g, rank, g->gathered, node_of(g, item.owner) * g->slots + tile.slot);
-    task_store_to(t, (struct operand){RANK_NODE, g->c, tile.row * g->problem.n + tile.col,
-                                      g->problem.n});
+    task_store_to(t, (struct operand){RANK_NODE, g->c, tile.row * g->problem.n + tile.col, g->problem.n});
     task_signal(t, RANK_NODE, g->done + item.owner, 1);
 }
 
@@ -406,8 +399,7 @@ uint64_t gemm_reduce_queue_length(const struct program *p, uint32_t rank, uint32
     return queue_length(g, rank, queue) + (queue == closing_queue(g));
 }
 
-void gemm_reduce_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
-                      struct task *t)
+void gemm_reduce_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *t)
 {
     const struct gemm_reduce *g = p->state;
 

@@ -22,9 +22,8 @@ static const struct option rs_options[] = {
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL},
 };
 
-static enum status rs_emit(const struct problem *problem, struct world world,
-                           const struct machine *machine, enum form form, const void *params,
-                           struct program *p, struct complaint *c)
+static enum status rs_emit(const struct problem *problem, struct world world, const struct machine *machine,
+                           enum form form, const void *params, struct program *p, struct complaint *c)
 {
     return gemm_reduce_emit(false, problem, world, machine, form, params, p, c);
 }

@@ -37,8 +37,7 @@ enum status moe_dispatch_check(const struct moe_dispatch *g, const struct moe_pa
                         "%" PRIu64 " SMs",
                         workers, machine->gpu.model, machine->gpu.sms);
     if (max_u64(stack, rows) > INT32_MAX)
-        return complain(c, "tokens", "%" PRIu64 " rows in a node do not fit 32-bit index lists",
-                        max_u64(stack, rows));
+        return complain(c, "tokens", "%" PRIu64 " rows in a node do not fit 32-bit index lists", max_u64(stack, rows));
     if (stack / g->chunk_rows + g->entries + flags > PROGRAM_FLAGS_MAX / 2)
         return complain(c, "chunk", "chunks of %" PRIu64 " rows need too many flags", g->chunk_rows);
     return ST_OK;
@@ -88,8 +87,8 @@ static void add_way_back(struct moe_dispatch *g, struct program *p)
     g->came = add_control(p, "came", g->world.nodes, 1, 1);
     g->back = add_control(p, "back", slots, top_k, 1);
     g->scores = program_add_buffer(p, (struct buffer){"scores", DTYPE_F32, slots, top_k, g->depth});
-    g->score_outbox = program_add_buffer(p, (struct buffer){"score_outbox", DTYPE_F32,
-                                                            g->world.nodes > 1 ? slots : 0, top_k, 1});
+    g->score_outbox =
+        program_add_buffer(p, (struct buffer){"score_outbox", DTYPE_F32, g->world.nodes > 1 ? slots : 0, top_k, 1});
 }
 
 static void add_buffers(struct moe_dispatch *g, struct program *p)
@@ -105,8 +104,8 @@ static void add_buffers(struct moe_dispatch *g, struct program *p)
     g->list = add_control(p, "list", g->entries, 3, 1);
     add_way_back(g, p);
     g->held = program_add_buffer(p, (struct buffer){"held", DTYPE_BF16, slots, s->hidden, g->depth});
-    g->outbox = program_add_buffer(p, (struct buffer){"outbox", DTYPE_BF16, g->world.nodes > 1 ? slots : 0,
-                                                      s->hidden, 1});
+    g->outbox =
+        program_add_buffer(p, (struct buffer){"outbox", DTYPE_BF16, g->world.nodes > 1 ? slots : 0, s->hidden, 1});
     g->rows = program_add_buffer(p, (struct buffer){"rows", DTYPE_BF16, rows, s->hidden, 1});
 }
 

@@ -36,12 +36,13 @@ struct moe_params {
     uint64_t chunk_bytes, gather_rows;
     uint64_t tile_m, tile_n;
     uint64_t depth;
-    bool     join;
+    bool join;
 };
 
 #define MOE_AT(member) offsetof(struct moe_params, member)
 
 /* The rows that both kernels' tables have. */
+/* clang-format off */
 #define MOE_OPTIONS                                                                                       \
     {"comm_sms", OPTION_COUNT, MOE_AT(comm_sms), "16", 1, 1024, "4|8|16|24|32|48",                        \
      "workers that route, pack and gather rows, and combine them where that is done"},                    \
@@ -56,14 +57,15 @@ struct moe_params {
      "rows of an output tile, and of a work-list entry"},                                                 \
     {"depth", OPTION_COUNT, MOE_AT(depth), "2", 2, 8, NULL,                                               \
      "copies of what other ranks write, used in turn by epochs"}
+/* clang-format on */
 
 struct moe_dispatch {
-    struct world       world;
+    struct world world;
     struct moe_problem problem;
-    struct gate        gate;
-    struct route       send, receive;
-    bool     returns; /* results travel back: lists are aligned, weights travel with their tokens */
-    uint64_t lead;           /* entries that stand in a queue of their own, for everybody to gather first */
+    struct gate gate;
+    struct route send, receive;
+    bool returns;                       /* results travel back: lists are aligned, weights travel with their tokens */
+    uint64_t lead;                      /* entries that stand in a queue of their own, for everybody to gather first */
     uint64_t puts_beside, pulls_beside; /* what the kernel itself adds to `sent` and, from each rank, to `pulled` */
 
     uint64_t shard;                         /* tokens of a rank, the largest one's */
@@ -76,18 +78,18 @@ struct moe_dispatch {
     /* Buffers; control ones: table, counts, send_index, index, list, and for the way back send_back, came, back. */
     uint32_t table, counts, send_index, index, list;
     uint32_t send_back, came, back;
-    uint32_t held;   /* [node][slot_rows]: tokens that came over the own rail, and the own ones */
-    uint32_t outbox; /* the same, going */
-    uint32_t rows;   /* of the own experts */
+    uint32_t held;                 /* [node][slot_rows]: tokens that came over the own rail, and the own ones */
+    uint32_t outbox;               /* the same, going */
+    uint32_t rows;                 /* of the own experts */
     uint32_t scores, score_outbox; /* weights of the tokens in held and outbox: [., top_k] */
 
     /* Flags. */
-    uint32_t told, known;    /* a node's rows of the table: put here [node]; at every rank [gpu][node] */
-    uint32_t routed;         /* [route_kind] */
-    uint32_t packed, landed; /* [node][chunk] */
-    uint32_t ready;          /* [gpu][node][chunk] */
-    uint32_t gathered;       /* [entry], counts parts */
-    uint32_t pulled;         /* [gpu], counts its gathers, and what else it pulls */
+    uint32_t told, known;                  /* a node's rows of the table: put here [node]; at every rank [gpu][node] */
+    uint32_t routed;                       /* [route_kind] */
+    uint32_t packed, landed;               /* [node][chunk] */
+    uint32_t ready;                        /* [gpu][node][chunk] */
+    uint32_t gathered;                     /* [entry], counts parts */
+    uint32_t pulled;                       /* [gpu], counts its gathers, and what else it pulls */
     uint32_t scores_packed, scores_landed; /* [node] */
 
     uint32_t control_queue, pack_queue, send_queue, relay_queue, gather_queue;

@@ -56,12 +56,18 @@ static uint32_t ffn_io(const struct program *p, uint32_t rank, struct io_slice o
     uint32_t ranks = world_ranks(d->world), count = moe_dispatch_inputs(d, rank, out);
     uint64_t expert = route_expert_begin(&d->receive, rank), experts = route_expert_count(&d->receive, rank);
 
-    out[count++] = (struct io_slice){IO_INPUT, g->gate_up, 0, experts * 2 * s->inter, s->hidden,
-                                     TENSOR_GATE_UP, expert * 2 * s->inter, 0};
-    out[count++] = (struct io_slice){IO_INPUT, g->down, 0, experts * s->hidden, s->inter,
-                                     TENSOR_DOWN, expert * s->hidden, 0};
-    out[count++] = (struct io_slice){IO_OUTPUT, g->result, 0, part_size(s->tokens, ranks, rank), s->hidden,
-                                     TENSOR_C, part_begin(s->tokens, ranks, rank), 0};
+    out[count++] = (struct io_slice){
+        IO_INPUT, g->gate_up, 0, experts * 2 * s->inter, s->hidden, TENSOR_GATE_UP, expert * 2 * s->inter, 0};
+    out[count++] =
+        (struct io_slice){IO_INPUT, g->down, 0, experts * s->hidden, s->inter, TENSOR_DOWN, expert * s->hidden, 0};
+    out[count++] = (struct io_slice){IO_OUTPUT,
+                                     g->result,
+                                     0,
+                                     part_size(s->tokens, ranks, rank),
+                                     s->hidden,
+                                     TENSOR_C,
+                                     part_begin(s->tokens, ranks, rank),
+                                     0};
     return count;
 }
 
@@ -103,8 +109,7 @@ static void add_buffers(struct moe_ffn *g, struct program *p)
     uint64_t experts = ceil_div(s->experts, world_ranks(p->world)), rows = d->entries * d->tile_m;
     uint64_t slots = p->world.nodes > 1 ? p->world.nodes * d->slot_rows : 0;
 
-    g->gate_up = program_add_buffer(p, (struct buffer){"gate_up", DTYPE_BF16, experts * 2 * s->inter,
-                                                       s->hidden, 1});
+    g->gate_up = program_add_buffer(p, (struct buffer){"gate_up", DTYPE_BF16, experts * 2 * s->inter, s->hidden, 1});
     g->down = program_add_buffer(p, (struct buffer){"down", DTYPE_BF16, experts * s->hidden, s->inter, 1});
     g->active = program_add_buffer(p, (struct buffer){"active", DTYPE_BF16, rows, s->inter, 1});
     g->expert = program_add_buffer(p, (struct buffer){"expert", DTYPE_BF16, rows, s->hidden, 1});
@@ -170,9 +175,8 @@ static void add_crews(struct moe_ffn *g, struct program *p, const struct ffn_par
         combine_last(g, p, crew);
 }
 
-static enum status ffn_emit(const struct problem *problem, struct world world,
-                            const struct machine *machine, enum form form, const void *params_in,
-                            struct program *p, struct complaint *c)
+static enum status ffn_emit(const struct problem *problem, struct world world, const struct machine *machine,
+                            enum form form, const void *params_in, struct program *p, struct complaint *c)
 {
     const struct ffn_params *params = params_in;
     struct moe_ffn *g = calloc(1, sizeof *g);
@@ -182,13 +186,14 @@ static enum status ffn_emit(const struct problem *problem, struct world world,
         return ST_MEMORY;
     *p = (struct program){.kernel = "moe_dispatch_ffn_combine",
                           .variant = form == FORM_FUSED ? "fused" : "unfused",
-                          .world = world, .ops = &ffn_program_ops, .state = g};
+                          .world = world,
+                          .ops = &ffn_program_ops,
+                          .state = g};
     g->dispatch.world = world;
     g->dispatch.problem = problem->moe;
     g->barrier = form == FORM_UNFUSED;
     plan(g, params);
-    st = moe_dispatch_check(&g->dispatch, &params->moe, machine,
-                            world.gpus_per_node * g->dispatch.entries, c);
+    st = moe_dispatch_check(&g->dispatch, &params->moe, machine, world.gpus_per_node * g->dispatch.entries, c);
     if (st < 0) {
         program_fini(p);
         return st;
@@ -203,10 +208,8 @@ static enum status ffn_emit(const struct problem *problem, struct world world,
 
 static struct problem ffn_global(const struct problem *problem, struct world world)
 {
-    struct problem global = {.m = problem->moe.tokens,
-                             .n = problem->moe.hidden,
-                             .k = problem->moe.inter,
-                             .moe = problem->moe};
+    struct problem global = {
+        .m = problem->moe.tokens, .n = problem->moe.hidden, .k = problem->moe.inter, .moe = problem->moe};
 
     global.moe.world = world;
     return global;

@@ -19,7 +19,7 @@
 
 struct gemm_params {
     struct moe_params moe;
-    uint64_t          group, lead;
+    uint64_t group, lead;
 };
 
 static const struct option moe_options[] = {
@@ -37,7 +37,7 @@ static const struct option moe_options[] = {
 struct moe_gemm {
     struct moe_dispatch dispatch;
     uint64_t tile_n, columns, group;
-    bool     barrier; /* unfused */
+    bool barrier; /* unfused */
     uint32_t weights, result, go;
     uint32_t compute_queue;
 };
@@ -114,10 +114,10 @@ static uint32_t moe_io(const struct program *p, uint32_t rank, struct io_slice o
     uint64_t expert = route_expert_begin(&d->receive, rank);
     uint32_t count = moe_dispatch_inputs(d, rank, out);
 
-    out[count++] = (struct io_slice){IO_INPUT, g->weights, 0, route_expert_count(&d->receive, rank) * s->inter,
-                                     s->hidden, TENSOR_B, expert * s->inter, 0};
-    out[count++] = (struct io_slice){IO_OUTPUT, g->result, 0, d->capacity, s->inter,
-                                     TENSOR_C, rank * d->capacity, 0};
+    out[count++] =
+        (struct io_slice){IO_INPUT, g->weights,        0, route_expert_count(&d->receive, rank) * s->inter, s->hidden,
+                          TENSOR_B, expert * s->inter, 0};
+    out[count++] = (struct io_slice){IO_OUTPUT, g->result, 0, d->capacity, s->inter, TENSOR_C, rank * d->capacity, 0};
     return count;
 }
 
@@ -170,9 +170,8 @@ static void add_crews(struct moe_gemm *g, struct program *p, const struct moe_pa
     program_crew_drains(p, crew, g->compute_queue);
 }
 
-static enum status moe_emit(const struct problem *problem, struct world world,
-                            const struct machine *machine, enum form form, const void *params_in,
-                            struct program *p, struct complaint *c)
+static enum status moe_emit(const struct problem *problem, struct world world, const struct machine *machine,
+                            enum form form, const void *params_in, struct program *p, struct complaint *c)
 {
     const struct gemm_params *gemm = params_in;
     const struct moe_params *params = &gemm->moe;
@@ -183,7 +182,9 @@ static enum status moe_emit(const struct problem *problem, struct world world,
         return ST_MEMORY;
     *p = (struct program){.kernel = "moe_dispatch_gemm",
                           .variant = form == FORM_FUSED ? "fused" : "unfused",
-                          .world = world, .ops = &moe_program_ops, .state = g};
+                          .world = world,
+                          .ops = &moe_program_ops,
+                          .state = g};
     g->dispatch.world = world;
     g->dispatch.problem = problem->moe;
     g->barrier = form == FORM_UNFUSED;

@@ -43,8 +43,7 @@ static void route_task(const struct moe_dispatch *g, uint32_t rank, enum route_k
 
 static uint32_t ready_flag(const struct moe_dispatch *g, uint32_t rank, uint32_t node, uint64_t chunk)
 {
-    return g->ready +
-           (uint32_t)((world_gpu(g->world, rank) * g->world.nodes + node) * g->chunks + chunk);
+    return g->ready + (uint32_t)((world_gpu(g->world, rank) * g->world.nodes + node) * g->chunks + chunk);
 }
 
 /* The own tokens are ready when the epoch begins. */
@@ -153,8 +152,7 @@ static void put_rows(const struct moe_dispatch *g, uint32_t rank, uint32_t node,
     uint64_t cols = t->n;
 
     t->a = moe_rows(rank, from, node * g->slot_rows + row, cols);
-    task_store_to(t, moe_rows(moe_rail_mate(g, rank, node), to,
-                              world_node(g->world, rank) * g->slot_rows + row, cols));
+    task_store_to(t, moe_rows(moe_rail_mate(g, rank, node), to, world_node(g->world, rank) * g->slot_rows + row, cols));
 }
 
 static void send_chunk(const struct moe_dispatch *g, uint32_t rank, uint32_t node, uint64_t chunk, struct task *t)

@@ -14,7 +14,7 @@ struct moe_ffn {
     uint64_t ahead;                 /* entries whose first GEMM comes before the second one of an entry */
     uint64_t combine_rows;          /* tokens per task */
     uint64_t chunk_parts;           /* combining tasks per chunk */
-    bool     barrier;               /* unfused */
+    bool barrier;                   /* unfused */
 
     /* Buffers.  Rows of an entry stand in the same place in rows, active and expert. */
     uint32_t gate_up, down; /* of the own experts: [2 * inter, hidden], [hidden, inter] each */
@@ -35,7 +35,7 @@ struct moe_ffn {
 };
 
 uint64_t moe_ffn_queue_length(const struct program *p, uint32_t rank, uint32_t queue);
-void     moe_ffn_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *t);
+void moe_ffn_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *t);
 uint64_t moe_ffn_flag_total(const struct program *p, uint32_t rank, uint32_t flag);
 
 /* Combining tasks of a rank in an epoch. */

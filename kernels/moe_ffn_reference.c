@@ -10,9 +10,9 @@
 #include "core/route.h"
 #include "kernels/moe_routing.h"
 
-#define GATE_TERMS 64 /* expected non-zero weights in a row of gate or up */
-#define DOWN_TERMS 16 /* in a row of down: few, so that a row's sum stands out of its rounding errors */
-#define GATE_MAX   256.0 /* as docs/ffn-bound.md assumes of a sum */
+#define GATE_TERMS 64  /* expected non-zero weights in a row of gate or up */
+#define DOWN_TERMS 16  /* in a row of down: few, so that a row's sum stands out of its rounding errors */
+#define GATE_MAX 256.0 /* as docs/ffn-bound.md assumes of a sum */
 
 /* ---- inputs: all exact in bf16, another draw for each element and epoch ---- */
 
@@ -34,19 +34,15 @@ static float sparse(uint64_t hash, uint64_t terms, uint64_t depth, float magnitu
 static float value_of(uint32_t tensor, const struct moe_problem *p, uint64_t hash)
 {
     switch (tensor) {
-    case TENSOR_A:
-        return (hash & 1 ? 1.0f : -1.0f) * (hash & 2 ? 1.0f : 0.5f);
-    case TENSOR_GATE_UP:
-        return sparse(hash, GATE_TERMS, p->hidden, 0.25f);
-    case TENSOR_DOWN:
-        return sparse(hash, DOWN_TERMS, p->inter, 0.5f);
-    default: /* TENSOR_WEIGHTS: eighths */
-        return (float)(1 + (hash & 7)) / 8;
+    case TENSOR_A: return (hash & 1 ? 1.0f : -1.0f) * (hash & 2 ? 1.0f : 0.5f);
+    case TENSOR_GATE_UP: return sparse(hash, GATE_TERMS, p->hidden, 0.25f);
+    case TENSOR_DOWN: return sparse(hash, DOWN_TERMS, p->inter, 0.5f);
+    default: /* TENSOR_WEIGHTS: eighths */ return (float)(1 + (hash & 7)) / 8;
     }
 }
 
-static void input(const struct problem *global, uint64_t seed, uint64_t epoch, uint32_t tensor,
-                  uint64_t row, uint64_t col, uint64_t count, float *out)
+static void input(const struct problem *global, uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t row,
+                  uint64_t col, uint64_t count, float *out)
 {
     uint64_t key = mix(mix(mix(seed + 0x9e3779b97f4a7c15) ^ epoch) + tensor);
 
@@ -60,9 +56,9 @@ static void input(const struct problem *global, uint64_t seed, uint64_t epoch, u
 struct layer {
     const struct problem *global;
     uint64_t seed, epoch;
-    float   *gate_up, *down; /* [2 * inter, hidden], [hidden, inter]: of the expert in hand */
-    float   *token;          /* [hidden] */
-    double  *active;         /* [inter] */
+    float *gate_up, *down; /* [2 * inter, hidden], [hidden, inter]: of the expert in hand */
+    float *token;          /* [hidden] */
+    double *active;        /* [inter] */
 };
 
 static void load_expert(struct layer *l, uint64_t expert)
@@ -70,8 +66,7 @@ static void load_expert(struct layer *l, uint64_t expert)
     uint64_t hidden = l->global->moe.hidden, inter = l->global->moe.inter;
 
     for (uint64_t i = 0; i < 2 * inter; i++)
-        input(l->global, l->seed, l->epoch, TENSOR_GATE_UP, expert * 2 * inter + i, 0, hidden,
-              l->gate_up + i * hidden);
+        input(l->global, l->seed, l->epoch, TENSOR_GATE_UP, expert * 2 * inter + i, 0, hidden, l->gate_up + i * hidden);
     for (uint64_t i = 0; i < hidden; i++)
         input(l->global, l->seed, l->epoch, TENSOR_DOWN, expert * hidden + i, 0, inter, l->down + i * inter);
 }
@@ -107,7 +102,7 @@ struct sum {
     double value, magnitude, error;
 };
 
-#define F32_UNIT  (1.0 / 16777216) /* unit roundoffs: half of a step below 1 */
+#define F32_UNIT (1.0 / 16777216) /* unit roundoffs: half of a step below 1 */
 #define BF16_UNIT (1.0 / 256)
 
 /* Adds weight times the expert's row for the token in hand. */
@@ -125,8 +120,8 @@ static void add_row(const struct layer *l, double weight, uint64_t col, uint64_t
         }
         out[j].value += weight * value;
         out[j].magnitude += weight * fabs(value);
-        out[j].error += weight * (1.02 * BF16_UNIT * (magnitude + fabs(value)) +
-                                  1.02 * F32_UNIT * (double)inter * magnitude);
+        out[j].error +=
+            weight * (1.02 * BF16_UNIT * (magnitude + fabs(value)) + 1.02 * F32_UNIT * (double)inter * magnitude);
     }
 }
 
@@ -154,7 +149,7 @@ static void find_kept(const struct problem *global, uint64_t seed, uint64_t epoc
         moe_choices(p, seed, epoch, token, choices);
         for (uint64_t j = 0; j < p->top_k; j++) {
             uint32_t rank = part_of(p->experts, ranks, (uint64_t)choices[j]);
-            bool     kept = count[rank] < room;
+            bool kept = count[rank] < room;
 
             count[rank] += kept;
             if (token >= row)
@@ -185,8 +180,8 @@ static void *allocate(uint64_t count, size_t size)
 }
 
 /* All rows that chose the expert. */
-static void add_expert(struct layer *l, uint64_t expert, const int32_t *kept, uint64_t row, uint64_t rows,
-                       uint64_t col, uint64_t cols, struct sum *out)
+static void add_expert(struct layer *l, uint64_t expert, const int32_t *kept, uint64_t row, uint64_t rows, uint64_t col,
+                       uint64_t cols, struct sum *out)
 {
     uint64_t top_k = l->global->moe.top_k;
     bool loaded = false;
@@ -205,8 +200,8 @@ static void add_expert(struct layer *l, uint64_t expert, const int32_t *kept, ui
     }
 }
 
-static void expected(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
-                     uint64_t rows, uint64_t col, uint64_t cols, struct expected *out)
+static void expected(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                     uint64_t col, uint64_t cols, struct expected *out)
 {
     const struct moe_problem *p = &global->moe;
     struct layer l = {.global = global, .seed = seed, .epoch = epoch};

@@ -114,10 +114,13 @@ static void store_sums(const struct moe_ffn *g, uint32_t rank, uint32_t node, ui
                        struct task *t)
 {
     const struct moe_dispatch *d = &g->dispatch;
-    bool     own = node == world_node(d->world, rank), alone = d->world.nodes == 1;
+    bool own = node == world_node(d->world, rank), alone = d->world.nodes == 1;
     uint32_t flag = (own ? g->came_back : g->combined) + (uint32_t)(node * d->chunks + chunk);
 
-    task_store_to(t, moe_rows(rank, alone ? g->result : own ? g->returned : g->sums,
+    task_store_to(t, moe_rows(rank,
+                              alone ? g->result
+                              : own ? g->returned
+                                    : g->sums,
                               node * d->slot_rows + row, d->problem.hidden));
     if (!alone)
         task_signal(t, rank, flag, 1);

@@ -53,8 +53,8 @@ static struct pair pair_of(const struct moe_problem *p, uint32_t rank, uint64_t 
 }
 
 /* The rank's pairs in the order of their rows; returns how many. */
-static uint64_t list_pairs(const struct moe_problem *p, uint64_t seed, uint64_t epoch, uint32_t rank,
-                           uint64_t room, struct pair *out)
+static uint64_t list_pairs(const struct moe_problem *p, uint64_t seed, uint64_t epoch, uint32_t rank, uint64_t room,
+                           struct pair *out)
 {
     int32_t choices[MOE_TOP_K_MAX];
     uint64_t count = 0;
@@ -83,8 +83,8 @@ static void multiply(const struct problem *g, const int8_t *x, const int8_t *w, 
     }
 }
 
-static void fill_rank(const struct problem *g, uint64_t seed, uint64_t epoch, uint32_t rank,
-                      uint64_t first, uint64_t rows, uint64_t col, uint64_t cols, int16_t *out)
+static void fill_rank(const struct problem *g, uint64_t seed, uint64_t epoch, uint32_t rank, uint64_t first,
+                      uint64_t rows, uint64_t col, uint64_t cols, int16_t *out)
 {
     uint64_t room = g->m / world_ranks(g->moe.world), expert = UINT64_MAX;
     struct pair *pairs = allocate(room, sizeof *pairs);
@@ -110,8 +110,8 @@ static void fill_rank(const struct problem *g, uint64_t seed, uint64_t epoch, ui
     free(w);
 }
 
-void reference_moe_dispatch(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
-                            uint64_t rows, uint64_t col, uint64_t cols, int16_t *out)
+void reference_moe_dispatch(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                            uint64_t col, uint64_t cols, int16_t *out)
 {
     uint64_t room = global->m / world_ranks(global->moe.world);
 

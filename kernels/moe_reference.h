@@ -11,7 +11,7 @@
  * from the own one), then by the token's place in its rank's shard, then by GPU; then unwritten rows.  Row i
  * holds X[token, hidden] x W_expert[inter, hidden]^T.  Of each rank's pairs only the first, in order of tokens
  * and choices, as many as there is room for, are kept. */
-void reference_moe_dispatch(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
-                            uint64_t rows, uint64_t col, uint64_t cols, int16_t *out);
+void reference_moe_dispatch(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                            uint64_t col, uint64_t cols, int16_t *out);
 
 #endif

@@ -7,7 +7,7 @@
 #include "core/route.h"
 
 #define BF16_BYTES 2
-#define DRAWS_MAX  64 /* then the next free expert is taken: rare experts must not take for ever */
+#define DRAWS_MAX 64 /* then the next free expert is taken: rare experts must not take for ever */
 
 /* splitmix64's finaliser, as in core/check.c. */
 static uint64_t scramble(uint64_t x)
@@ -35,8 +35,7 @@ static bool is_chosen(const int32_t *chosen, uint64_t count, uint64_t expert)
     return false;
 }
 
-void moe_choices(const struct moe_problem *p, uint64_t seed, uint64_t epoch, uint64_t token,
-                 int32_t *out)
+void moe_choices(const struct moe_problem *p, uint64_t seed, uint64_t epoch, uint64_t token, int32_t *out)
 {
     uint64_t key = scramble(scramble(seed + 0x9e3779b97f4a7c15u) ^ scramble(epoch));
     uint64_t experts = p->experts;
@@ -60,8 +59,8 @@ void moe_choices(const struct moe_problem *p, uint64_t seed, uint64_t epoch, uin
     }
 }
 
-void moe_control(const struct problem *problem, uint64_t seed, uint64_t epoch, uint64_t row,
-                 uint64_t rows, int32_t *out)
+void moe_control(const struct problem *problem, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                 int32_t *out)
 {
     for (uint64_t i = 0; i < rows; i++)
         moe_choices(&problem->moe, seed, epoch, row + i, out + i * problem->moe.top_k);
@@ -81,7 +80,7 @@ uint64_t moe_capacity_rows(const struct moe_problem *p, struct world world)
 
 struct tally {
     const struct moe_problem *p;
-    struct world              world;
+    struct world world;
     uint64_t *sent_inter, *sent_intra, *got_inter, *got_intra; /* once, by rank, in rows */
     uint64_t *sent_inter_each, *sent_intra_each, *got_inter_each, *got_intra_each;
     uint64_t *expert_rows;
@@ -140,8 +139,8 @@ static void tally_rows(const struct tally *x, uint64_t tile_rows, struct traffic
     for (uint32_t rank = 0; rank < ranks; rank++) {
         uint64_t rows = 0, tiles = 0;
 
-        for (uint64_t e = part_begin(x->p->experts, ranks, rank);
-             e < part_begin(x->p->experts, ranks, rank + 1u); e++) {
+        for (uint64_t e = part_begin(x->p->experts, ranks, rank); e < part_begin(x->p->experts, ranks, rank + 1u);
+             e++) {
             rows += x->expert_rows[e];
             tiles += ceil_div(x->expert_rows[e], tile_rows);
         }
@@ -150,14 +149,22 @@ static void tally_rows(const struct tally *x, uint64_t tile_rows, struct traffic
     }
 }
 
-void moe_traffic(const struct problem *problem, struct world world, uint64_t seed, uint64_t epoch,
-                 uint64_t tile_rows, struct traffic *out)
+void moe_traffic(const struct problem *problem, struct world world, uint64_t seed, uint64_t epoch, uint64_t tile_rows,
+                 struct traffic *out)
 {
     const struct moe_problem *p = &problem->moe;
     uint64_t ranks = world_ranks(world), row_bytes = p->hidden * BF16_BYTES;
     uint64_t *counts = calloc(8 * ranks + p->experts, sizeof *counts);
-    struct tally x = {p, world, counts, counts + ranks, counts + 2 * ranks, counts + 3 * ranks,
-                      counts + 4 * ranks, counts + 5 * ranks, counts + 6 * ranks, counts + 7 * ranks,
+    struct tally x = {p,
+                      world,
+                      counts,
+                      counts + ranks,
+                      counts + 2 * ranks,
+                      counts + 3 * ranks,
+                      counts + 4 * ranks,
+                      counts + 5 * ranks,
+                      counts + 6 * ranks,
+                      counts + 7 * ranks,
                       counts + 8 * ranks};
     int32_t choices[MOE_TOP_K_MAX];
 

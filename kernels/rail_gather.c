@@ -15,9 +15,8 @@ static struct rail_item send_of_step(const struct rail_gather *g, uint32_t rank,
     uint32_t nodes = g->world.nodes;
 
     if (g->algorithm == RAIL_RING)
-        return (struct rail_item){.owner = before(g, rank, step - 1),
-                                  .to = before(g, rank, nodes - 1),
-                                  .forwarded = step > 1};
+        return (struct rail_item){
+            .owner = before(g, rank, step - 1), .to = before(g, rank, nodes - 1), .forwarded = step > 1};
     return (struct rail_item){.owner = rank, .to = before(g, rank, nodes - step)};
 }
 
@@ -37,8 +36,7 @@ static uint64_t count(const struct rail_gather *g, uint32_t rank, step_fn *of_st
     return items;
 }
 
-static void find(const struct rail_gather *g, uint32_t rank, uint64_t i, step_fn *of_step,
-                 struct rail_item *out)
+static void find(const struct rail_gather *g, uint32_t rank, uint64_t i, step_fn *of_step, struct rail_item *out)
 {
     uint64_t chunks;
 
@@ -67,8 +65,7 @@ uint64_t rail_gather_arrivals(const struct rail_gather *g, uint32_t rank)
     return count(g, rank, arrival_of_step);
 }
 
-void rail_gather_arrival(const struct rail_gather *g, uint32_t rank, uint64_t i,
-                         struct rail_item *out)
+void rail_gather_arrival(const struct rail_gather *g, uint32_t rank, uint64_t i, struct rail_item *out)
 {
     find(g, rank, i, arrival_of_step, out);
 }

@@ -5,8 +5,7 @@
 
 #include "core/check.h"
 
-#define PRODUCTS_MAX                                                                               \
-    256 /* of +-1: no partial sum, in any order, leaves the integers that bf16 holds */
+#define PRODUCTS_MAX 256 /* of +-1: no partial sum, in any order, leaves the integers that bf16 holds */
 
 /* The non-zero elements of B[col .. col + cols, k], sorted by k: those of k stand from head[k] on.
  */
@@ -29,8 +28,8 @@ static void *allocate(uint64_t count, size_t size)
 }
 
 /* Counts per k (list NULL) or places the elements of B's rows. */
-static void scan_b(const struct problem *g, uint64_t seed, uint64_t epoch, uint64_t col,
-                   uint64_t cols, int8_t *row, uint64_t *position, struct nonzero *list)
+static void scan_b(const struct problem *g, uint64_t seed, uint64_t epoch, uint64_t col, uint64_t cols, int8_t *row,
+                   uint64_t *position, struct nonzero *list)
 {
     for (uint64_t j = 0; j < cols; j++) {
         tensor_row(seed, epoch, TENSOR_B, g->k, col + j, 0, g->k, row);
@@ -44,8 +43,8 @@ static void scan_b(const struct problem *g, uint64_t seed, uint64_t epoch, uint6
     }
 }
 
-static void build_b(const struct problem *g, uint64_t seed, uint64_t epoch, uint64_t col,
-                    uint64_t cols, int8_t *row, struct nonzeros *out)
+static void build_b(const struct problem *g, uint64_t seed, uint64_t epoch, uint64_t col, uint64_t cols, int8_t *row,
+                    struct nonzeros *out)
 {
     out->head = allocate(g->k + 1, sizeof *out->head);
     scan_b(g, seed, epoch, col, cols, row, out->head + 1, NULL);
@@ -59,8 +58,8 @@ static void build_b(const struct problem *g, uint64_t seed, uint64_t epoch, uint
     out->head[0] = 0;
 }
 
-static void multiply_row(const struct problem *g, const int8_t *a, const struct nonzeros *b,
-                         uint64_t cols, int32_t *sum, uint32_t *products, int16_t *out)
+static void multiply_row(const struct problem *g, const int8_t *a, const struct nonzeros *b, uint64_t cols,
+                         int32_t *sum, uint32_t *products, int16_t *out)
 {
     for (uint64_t j = 0; j < cols; j++)
         sum[j] = 0, products[j] = 0;
@@ -78,8 +77,8 @@ static void multiply_row(const struct problem *g, const int8_t *a, const struct 
     }
 }
 
-void reference_gemm(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
-                    uint64_t rows, uint64_t col, uint64_t cols, int16_t *out)
+void reference_gemm(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                    uint64_t col, uint64_t cols, int16_t *out)
 {
     int8_t *line = allocate(global->k, sizeof *line);
     int32_t *sum = allocate(cols, sizeof *sum);

@@ -32,8 +32,8 @@ static float half_or_one(uint64_t hash)
     return (hash >> 40 & 1 ? 1.0f : 0.5f) * (hash >> 41 & 1 ? 1.0f : -1.0f);
 }
 
-static void fill_row(uint64_t seed, uint64_t epoch, const struct attention_place *at, uint64_t col,
-                     uint64_t count, float *out)
+static void fill_row(uint64_t seed, uint64_t epoch, const struct attention_place *at, uint64_t col, uint64_t count,
+                     float *out)
 {
     uint64_t row = key_of(seed, epoch, at->side, at->head, at->position);
     uint64_t group = key_of(seed, epoch, at->side + 8, at->head, at->position / KEYS_PER_SIGN);
@@ -45,25 +45,23 @@ static void fill_row(uint64_t seed, uint64_t epoch, const struct attention_place
     }
 }
 
-static void input(const struct problem *global, uint64_t seed, uint64_t epoch, uint32_t tensor,
-                  uint64_t row, uint64_t col, uint64_t count, float *out)
+static void input(const struct problem *global, uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t row,
+                  uint64_t col, uint64_t count, float *out)
 {
     const struct attention_problem *a = &global->attention;
-    struct attention_place at = tensor == TENSOR_Q ? attention_query_at(a, row)
-                                                   : attention_key_at(a, row);
+    struct attention_place at = tensor == TENSOR_Q ? attention_query_at(a, row) : attention_key_at(a, row);
 
     fill_row(seed, epoch, &at, col, count, out);
 }
 
 /* The keys and values of one head. */
 struct head {
-    uint64_t number; /* UINT64_MAX: none yet */
-    float   *keys, *values; /* [seq, head_dim] */
-    double  *weights;       /* [seq] */
+    uint64_t number;      /* UINT64_MAX: none yet */
+    float *keys, *values; /* [seq, head_dim] */
+    double *weights;      /* [seq] */
 };
 
-static void fill_head(const struct attention_problem *a, uint64_t seed, uint64_t epoch, uint64_t number,
-                      struct head *h)
+static void fill_head(const struct attention_problem *a, uint64_t seed, uint64_t epoch, uint64_t number, struct head *h)
 {
     if (h->number == number)
         return;
@@ -104,8 +102,8 @@ static double tolerance(const struct attention_problem *a, uint64_t count, doubl
            f32 * (3.0 * (double)count + 16.0 * (double)a->stripes + 128) * magnitude;
 }
 
-static void attend(const struct attention_problem *a, const float *query, uint64_t count, struct head *h,
-                   uint64_t col, uint64_t cols, struct expected *out)
+static void attend(const struct attention_problem *a, const float *query, uint64_t count, struct head *h, uint64_t col,
+                   uint64_t cols, struct expected *out)
 {
     weigh(a, query, count, h);
     for (uint64_t d = 0; d < cols; d++) {
@@ -128,8 +126,8 @@ static uint64_t memory_bytes(const struct problem *global)
     return a->seq * (2 * a->head_dim * sizeof(float) + sizeof(double)) + a->head_dim * sizeof(float);
 }
 
-static void expected(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
-                     uint64_t rows, uint64_t col, uint64_t cols, struct expected *out)
+static void expected(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                     uint64_t col, uint64_t cols, struct expected *out)
 {
     const struct attention_problem *a = &global->attention;
     float *query = malloc(a->head_dim * sizeof *query);

@@ -21,8 +21,7 @@ uint32_t ring_owner(const struct ring *r, uint32_t stripe)
 /* Whether the queries of a stripe see keys of another. */
 static bool sees(const struct ring *r, uint32_t queries, uint32_t keys)
 {
-    return attention_stripe_size(&r->problem, queries) > 0 &&
-           attention_stripe_size(&r->problem, keys) > 0 &&
+    return attention_stripe_size(&r->problem, queries) > 0 && attention_stripe_size(&r->problem, keys) > 0 &&
            (!r->problem.causal || keys <= queries);
 }
 
@@ -116,8 +115,7 @@ static bool make_lanes(struct ring_lanes *lanes, uint64_t room)
     return lanes->list != NULL;
 }
 
-bool ring_create(struct ring *r, struct world world, const struct attention_problem *problem,
-                 enum ring_layout layout)
+bool ring_create(struct ring *r, struct world world, const struct attention_problem *problem, enum ring_layout layout)
 {
     uint64_t ranks = world_ranks(world);
 
@@ -129,8 +127,7 @@ bool ring_create(struct ring *r, struct world world, const struct attention_prob
     if (!r->copies || !r->puts || !r->walks || !r->walk_sizes)
         return false;
     for (uint32_t rank = 0; rank < ranks; rank++) {
-        if (!make_lanes(&r->copies[rank], RING_SLOTS * ranks) ||
-            !make_lanes(&r->puts[rank], RING_SLOTS * world.nodes))
+        if (!make_lanes(&r->copies[rank], RING_SLOTS * ranks) || !make_lanes(&r->puts[rank], RING_SLOTS * world.nodes))
             return false;
         plan_copies(r, rank);
         plan_puts(r, rank);

@@ -23,23 +23,22 @@ struct ring_lane {
 
 struct ring_lanes {
     struct ring_lane *list;
-    uint32_t          count;
+    uint32_t count;
 };
 
 struct ring {
-    struct world             world;
+    struct world world;
     struct attention_problem problem; /* the global one: with stripes */
-    enum ring_layout         layout;
+    enum ring_layout layout;
 
     /* By rank, made by ring_create(). */
     struct ring_lanes *copies, *puts;
-    uint32_t          *walks;      /* [rank][slot][2 * ranks]: stripes that the slot's queries see, as they arrive */
-    uint32_t          *walk_sizes; /* [rank][slot] */
+    uint32_t *walks;      /* [rank][slot][2 * ranks]: stripes that the slot's queries see, as they arrive */
+    uint32_t *walk_sizes; /* [rank][slot] */
 };
 
 /* False: out of memory; ring_destroy() is to be called all the same. */
-bool ring_create(struct ring *r, struct world world, const struct attention_problem *problem,
-                 enum ring_layout layout);
+bool ring_create(struct ring *r, struct world world, const struct attention_problem *problem, enum ring_layout layout);
 void ring_destroy(struct ring *r);
 
 uint32_t ring_stripe(const struct ring *r, uint32_t rank, uint32_t slot);

@@ -36,8 +36,7 @@ struct ra_params {
 
 static const struct option ra_options[] = {
     GATHER_OPTIONS("keys and values"),
-    {"tile_m", OPTION_COUNT, offsetof(struct ra_params, tile_m), "128", 8, 1024, NULL,
-     "queries of a tile"},
+    {"tile_m", OPTION_COUNT, offsetof(struct ra_params, tile_m), "128", 8, 1024, NULL, "queries of a tile"},
     {"split", OPTION_COUNT, offsetof(struct ra_params, split), "0", 0, 65536, "0|4|8|16|32",
      "stripes that one task of a tile walks before it leaves the rest to the next; 0: all"},
     {"layout", OPTION_CHOICE, offsetof(struct ra_params, layout), "run", 0, 0, RING_LAYOUTS,
@@ -49,18 +48,18 @@ static const struct option ra_options[] = {
 };
 
 struct ring_attention {
-    struct ring      ring;
-    struct gate      gate;
+    struct ring ring;
+    struct gate gate;
     enum piece_order order;
-    uint64_t piece_rows, pieces;         /* of a stripe of keys and values; the last ones may be empty */
-    uint64_t tile_m, tiles_max;          /* of one head's share of a stripe */
-    uint64_t split;                      /* stripes per task */
-    uint32_t links_max;                  /* tasks of a tile, less one */
+    uint64_t piece_rows, pieces; /* of a stripe of keys and values; the last ones may be empty */
+    uint64_t tile_m, tiles_max;  /* of one head's share of a stripe */
+    uint64_t split;              /* stripes per task */
+    uint32_t links_max;          /* tasks of a tile, less one */
     uint32_t depth;
-    bool     barrier;                    /* unfused */
+    bool barrier; /* unfused */
 
-    uint32_t q, kv, o, part, lse;        /* buffers */
-    uint32_t ready, linked, go;          /* flags; linked[tile, i]: the tile's task i is complete */
+    uint32_t q, kv, o, part, lse; /* buffers */
+    uint32_t ready, linked, go;   /* flags; linked[tile, i]: the tile's task i is complete */
     struct gather_queues queues;
 };
 
@@ -75,8 +74,7 @@ static uint32_t ready_flag(const struct ring_attention *g, uint32_t stripe, uint
 }
 
 /* First row of a piece, and its number of rows. */
-static uint64_t piece_row(const struct ring_attention *g, uint32_t stripe, uint64_t piece,
-                          uint64_t *rows_out)
+static uint64_t piece_row(const struct ring_attention *g, uint32_t stripe, uint64_t piece, uint64_t *rows_out)
 {
     const struct attention_problem *a = problem_of(g);
     uint64_t all = attention_key_rows(a) * attention_stripe_size(a, stripe);
@@ -86,8 +84,7 @@ static uint64_t piece_row(const struct ring_attention *g, uint32_t stripe, uint6
     return attention_row_of_keys(a, stripe, 0) + begin;
 }
 
-static struct operand rows_of(const struct ring_attention *g, uint32_t rank, uint32_t buffer,
-                              uint64_t row)
+static struct operand rows_of(const struct ring_attention *g, uint32_t rank, uint32_t buffer, uint64_t row)
 {
     uint64_t cols = problem_of(g)->head_dim;
 
@@ -96,8 +93,8 @@ static struct operand rows_of(const struct ring_attention *g, uint32_t rank, uin
 
 /* ---- ring and send: credits, then pieces lane by lane, or of all lanes piece by piece ---- */
 
-static const struct ring_lane *lane_at(const struct ring_attention *g, const struct ring_lanes *lanes,
-                                       uint64_t i, uint64_t *piece_out)
+static const struct ring_lane *lane_at(const struct ring_attention *g, const struct ring_lanes *lanes, uint64_t i,
+                                       uint64_t *piece_out)
 {
     if (g->order == PIECES_OF_OWNER) {
         *piece_out = i % g->pieces;
@@ -112,8 +109,8 @@ static uint64_t ring_length(const struct ring_attention *g, uint32_t rank)
     return gate_node_tasks(&g->gate) + g->ring.copies[rank].count * g->pieces;
 }
 
-static void move(const struct ring_attention *g, uint32_t rank, const struct ring_lane *lane,
-                 uint64_t piece, struct task *t)
+static void move(const struct ring_attention *g, uint32_t rank, const struct ring_lane *lane, uint64_t piece,
+                 struct task *t)
 {
     uint64_t row = piece_row(g, lane->stripe, piece, &t->m);
 
@@ -174,7 +171,7 @@ static void send_task(const struct ring_attention *g, uint32_t rank, uint64_t i,
 /* ---- compute: the barrier of the unfused form, then tiles ---- */
 
 struct query_tile {
-    uint32_t slot, link; /* link: which task of the tile's chain */
+    uint32_t slot, link;             /* link: which task of the tile's chain */
     uint64_t head, index, row, rows; /* rows [row, row + rows) of the head's share of the stripe */
 };
 
@@ -197,8 +194,7 @@ static uint64_t slot_tiles(const struct ring_attention *g, uint32_t rank, uint32
 
 static uint64_t link_tasks(const struct ring_attention *g, uint32_t rank, uint32_t link)
 {
-    return attention_query_rows(problem_of(g)) *
-           (slot_tiles(g, rank, 0, link) + slot_tiles(g, rank, 1, link));
+    return attention_query_rows(problem_of(g)) * (slot_tiles(g, rank, 0, link) + slot_tiles(g, rank, 1, link));
 }
 
 static uint64_t compute_length(const struct ring_attention *g, uint32_t rank)
@@ -245,8 +241,8 @@ static uint64_t local_row(const struct ring_attention *g, uint32_t rank, const s
 }
 
 /* What the chain of a tile hands on. */
-static void link_task(const struct ring_attention *g, uint32_t rank, const struct query_tile *tile,
-                      bool last, struct task *t)
+static void link_task(const struct ring_attention *g, uint32_t rank, const struct query_tile *tile, bool last,
+                      struct task *t)
 {
     uint64_t row = local_row(g, rank, tile);
 
@@ -309,8 +305,7 @@ static uint64_t ra_queue_length(const struct program *p, uint32_t rank, uint32_t
     return queue == g->queues.copy ? ring_length(g, rank) : send_length(g, rank);
 }
 
-static void ra_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
-                    struct task *t)
+static void ra_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *t)
 {
     const struct ring_attention *g = p->state;
 
@@ -327,8 +322,7 @@ static uint64_t linked_total(const struct ring_attention *g, uint32_t rank, uint
     uint64_t number = (flag - g->linked) / g->links_max, link = (flag - g->linked) % g->links_max;
     uint32_t slot = (uint32_t)(number / g->tiles_max % RING_SLOTS);
 
-    return number % g->tiles_max < slot_tiles(g, rank, slot, (uint32_t)link) &&
-           link + 1 < links(g, rank, slot);
+    return number % g->tiles_max < slot_tiles(g, rank, slot, (uint32_t)link) && link + 1 < links(g, rank, slot);
 }
 
 static uint64_t ra_flag_total(const struct program *p, uint32_t rank, uint32_t flag)
@@ -361,8 +355,8 @@ static uint32_t ra_io(const struct program *p, uint32_t rank, struct io_slice ou
         uint64_t keys = attention_row_of_keys(a, stripe, 0);
 
         out[count++] = (struct io_slice){IO_INPUT, g->q, begin, queries, a->head_dim, TENSOR_Q, from, 0};
-        out[count++] = (struct io_slice){IO_INPUT, g->kv, keys, attention_key_rows(a) * size,
-                                         a->head_dim, TENSOR_KV, keys, 0};
+        out[count++] =
+            (struct io_slice){IO_INPUT, g->kv, keys, attention_key_rows(a) * size, a->head_dim, TENSOR_KV, keys, 0};
         out[count++] = (struct io_slice){IO_OUTPUT, g->o, begin, queries, a->head_dim, TENSOR_O, from, 0};
         begin += queries;
     }
@@ -378,8 +372,7 @@ static uint32_t ra_segment_table_size(const struct program *p, uint32_t rank, ui
 }
 
 /* One table per slot and head of keys and values; a segment per stripe. */
-static void ra_segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index,
-                       struct segment *out)
+static void ra_segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index, struct segment *out)
 {
     const struct ring_attention *g = p->state;
     const struct attention_problem *a = problem_of(g);
@@ -393,9 +386,8 @@ static void ra_segment(const struct program *p, uint32_t rank, uint32_t table, u
     out->b_offset = out->a_offset + size * a->head_dim;
     out->position = attention_stripe_begin(a, stripe);
     if (!g->barrier && ring_owner(&g->ring, stripe) != rank)
-        out->wait = (struct wait){.flag = ready_flag(g, stripe, first),
-                                  .count = (uint32_t)(last - first + 1),
-                                  .value = FLAG_TOTAL};
+        out->wait = (struct wait){
+            .flag = ready_flag(g, stripe, first), .count = (uint32_t)(last - first + 1), .value = FLAG_TOTAL};
 }
 
 static void ra_fini(struct program *p)
@@ -475,9 +467,8 @@ static struct problem ra_global(const struct problem *problem, struct world worl
     return global;
 }
 
-static enum status ra_emit(const struct problem *problem, struct world world,
-                           const struct machine *machine, enum form form, const void *params_in,
-                           struct program *p, struct complaint *c)
+static enum status ra_emit(const struct problem *problem, struct world world, const struct machine *machine,
+                           enum form form, const void *params_in, struct program *p, struct complaint *c)
 {
     const struct ra_params *params = params_in;
     struct problem global = ra_global(problem, world);
@@ -488,7 +479,9 @@ static enum status ra_emit(const struct problem *problem, struct world world,
         return ST_MEMORY;
     *p = (struct program){.kernel = "ring_attention",
                           .variant = form == FORM_FUSED ? "fused" : "unfused",
-                          .world = world, .ops = &ra_program_ops, .state = g};
+                          .world = world,
+                          .ops = &ra_program_ops,
+                          .state = g};
     g->depth = (uint32_t)params->gather.depth;
     g->order = (enum piece_order)params->order;
     g->barrier = form == FORM_UNFUSED;

@@ -97,8 +97,7 @@ static uint64_t span_tiles(const struct tile_grid *g, uint32_t rank, struct span
     return tiles;
 }
 
-static void at_one_by_one(const struct tile_grid *g, uint32_t rank, struct span s, uint64_t index,
-                          struct tile *out)
+static void at_one_by_one(const struct tile_grid *g, uint32_t rank, struct span s, uint64_t index, struct tile *out)
 {
     uint64_t i = 0, tiles = tile_grid_owner_tiles_max(g);
 
@@ -114,16 +113,14 @@ static void at_one_by_one(const struct tile_grid *g, uint32_t rank, struct span 
     tile_grid_slot(g, tile_grid_owner(g, rank, s.first + i), index, out);
 }
 
-static void at_group_by_group(const struct tile_grid *g, uint32_t rank, struct span s, uint64_t index,
-                              struct tile *out)
+static void at_group_by_group(const struct tile_grid *g, uint32_t rank, struct span s, uint64_t index, struct tile *out)
 {
     uint64_t columns = tile_grid_columns(g), block = g->group * columns;
     uint64_t level = min_u64(index / (s.count * block), row_tiles_min(g) / g->group);
 
     index -= level * s.count * block;
     if (level < row_tiles_min(g) / g->group) { /* every owner has a whole group at this level */
-        tile_grid_slot(g, tile_grid_owner(g, rank, s.first + index / block),
-                       level * block + index % block, out);
+        tile_grid_slot(g, tile_grid_owner(g, rank, s.first + index / block), level * block + index % block, out);
         return;
     }
     for (;; level++) { /* the last one or two levels: owners have what is left, or nothing */

@@ -20,12 +20,12 @@ enum tile_order {
 };
 
 struct tile_grid {
-    struct world    world;
-    uint64_t        m, n;
-    uint64_t        tile_m, tile_n;
-    uint64_t        group; /* row tiles; see tile_grid_init */
+    struct world world;
+    uint64_t m, n;
+    uint64_t tile_m, tile_n;
+    uint64_t group; /* row tiles; see tile_grid_init */
     enum tile_order order;
-    bool            own_last; /* the order of owners reversed: remote rows first, because they travel */
+    bool own_last; /* the order of owners reversed: remote rows first, because they travel */
 };
 
 struct tile {

@@ -2,8 +2,8 @@
 
 #include "sim/gemm_cost.h"
 
-uint64_t attention_piece_ps(const struct machine *m, const struct problem *p, struct world w,
-                            uint64_t positions, uint64_t sms)
+uint64_t attention_piece_ps(const struct machine *m, const struct problem *p, struct world w, uint64_t positions,
+                            uint64_t sms)
 {
     const struct attention_problem *a = &p->attention;
     uint64_t queries = ceil_div(a->seq, world_ranks(w)), keys = a->causal ? ceil_div(positions, 2) : positions;

@@ -13,7 +13,7 @@
 uint64_t attention_ps(const struct machine *m, const struct problem *p, struct world w);
 
 /* The same queries on `sms` SMs and that many positions of keys, of which half with a causal mask. */
-uint64_t attention_piece_ps(const struct machine *m, const struct problem *p, struct world w,
-                            uint64_t positions, uint64_t sms);
+uint64_t attention_piece_ps(const struct machine *m, const struct problem *p, struct world w, uint64_t positions,
+                            uint64_t sms);
 
 #endif

@@ -70,8 +70,8 @@ static double sequence_ps(const struct job *job, double first_ps, double second_
 }
 
 /* The second opinion: what the chosen algorithm takes when it is simulated. */
-static void note_collective(const struct job *job, const struct nccl_comm *comm,
-                            const struct nccl_choice *choice, uint64_t bytes, struct run_result *r)
+static void note_collective(const struct job *job, const struct nccl_comm *comm, const struct nccl_choice *choice,
+                            uint64_t bytes, struct run_result *r)
 {
     enum collective what = job->kernel->collective;
 
@@ -93,8 +93,7 @@ static enum status nccl_run(const struct job *job, struct run_result *r)
 
     nccl_comm_init(&comm, job->machine, job->world);
     struct nccl_choice choice = nccl_corrected(&comm, what, bytes);
-    snprintf(r->model, sizeof(r->model), "NCCL model %s, corrected; %s",
-             comm.constants->version, library->table);
+    snprintf(r->model, sizeof(r->model), "NCCL model %s, corrected; %s", comm.constants->version, library->table);
     nccl_choice_print(&choice, r->choice, sizeof(r->choice));
     note_collective(job, &comm, &choice, bytes, r);
     if (comm.ranks == 1)
@@ -131,8 +130,7 @@ static enum status streams_run(const struct job *job, struct streams_pieces most
     return finish(job, best.time_ps, r);
 }
 
-enum status baseline_run(const struct job *job, enum baseline which, struct streams_pieces most,
-                         struct run_result *r)
+enum status baseline_run(const struct job *job, enum baseline which, struct streams_pieces most, struct run_result *r)
 {
     const struct library_cost *library = library_cost_of(job->kernel);
     const struct problem *p = job->problem;

@@ -13,7 +13,6 @@
  *
  * Epochs of a rank follow each other as in a fused program: in steady state (TIMING_PIPELINED) only
  * the host runs ahead.  Without timing.launch the host costs nothing; hops between streams stay. */
-enum status baseline_run(const struct job *job, enum baseline which, struct streams_pieces most,
-                         struct run_result *r);
+enum status baseline_run(const struct job *job, enum baseline which, struct streams_pieces most, struct run_result *r);
 
 #endif

@@ -11,11 +11,11 @@
 
 struct setup {
     const struct job *job;
-    enum moe_way      way;
-    uint64_t          sms;
-    bool              returns; /* a feed-forward layer, whose results travel back */
-    struct traffic    t;       /* of a piece */
-    double            shard_bytes; /* of a piece's tokens on one rank */
+    enum moe_way way;
+    uint64_t sms;
+    bool returns;       /* a feed-forward layer, whose results travel back */
+    struct traffic t;   /* of a piece */
+    double shard_bytes; /* of a piece's tokens on one rank */
 };
 
 /* ---- what things cost ---- */
@@ -26,8 +26,8 @@ static double exchange_ps(const struct setup *s, uint64_t inter_bytes, uint64_t 
     const struct machine *m = s->job->machine;
     double nics = (double)m->nic.per_gpu;
     double share = m->library.exchange;
-    double inter = (double)inter_bytes * 1e12 / (m->nic.rate * nics * share) +
-                   (double)messages * (double)m->nic.message_ps / nics;
+    double inter =
+        (double)inter_bytes * 1e12 / (m->nic.rate * nics * share) + (double)messages * (double)m->nic.message_ps / nics;
     double fixed = (double)(nccl_send_recv_fixed_ps(m) - (inter_bytes ? 0 : m->nic.latency_ps));
 
     return fixed + later_ps(inter_bytes ? inter : 0, (double)intra_bytes * 1e12 / (m->nvlink.rate * share));
@@ -67,8 +67,7 @@ static double compute_ps(const struct setup *s)
 
     if (!s->returns)
         return gemm_part_ps(s, inter, hidden);
-    return gemm_part_ps(s, 2 * inter, hidden) + memory_ps(s, 2 * activated, activated) +
-           gemm_part_ps(s, hidden, inter);
+    return gemm_part_ps(s, 2 * inter, hidden) + memory_ps(s, 2 * activated, activated) + gemm_part_ps(s, hidden, inter);
 }
 
 /* ---- the stages of a piece ---- */
@@ -187,12 +186,12 @@ double moe_baseline_ps(const struct job *job, uint64_t epoch, enum moe_way way, 
 
 struct contest {
     const struct job *job;
-    uint64_t          count; /* iterations */
-    uint64_t          samples[MOE_WAYS][RESULT_SAMPLES_MAX]; /* with the pieces in hand */
-    double            mean[MOE_WAYS];
-    uint32_t          pieces;                      /* of the best so far */
-    enum moe_way      way;
-    double            best, other; /* means, ps: of the best, and of the other way with as many pieces */
+    uint64_t count;                                 /* iterations */
+    uint64_t samples[MOE_WAYS][RESULT_SAMPLES_MAX]; /* with the pieces in hand */
+    double mean[MOE_WAYS];
+    uint32_t pieces; /* of the best so far */
+    enum moe_way way;
+    double best, other; /* means, ps: of the best, and of the other way with as many pieces */
 };
 
 static void time_iterations(struct contest *c, enum moe_way way, uint32_t pieces)
@@ -229,10 +228,11 @@ static void describe(const struct contest *c, enum baseline which, struct run_re
 
     if (which == BASELINE_STREAMS)
         snprintf(pieces, sizeof pieces, "%u piece%s, ", c->pieces, c->pieces > 1 ? "s" : "");
-    snprintf(r->choice, sizeof r->choice, "%s%s; %s takes %.2fx", pieces, names[c->way],
-             names[MOE_WAYS - 1 - c->way], c->other / c->best);
-    snprintf(r->model, sizeof r->model, "%s", which == BASELINE_STREAMS
-             ? "streams model; GEMM table; NCCL send/recv" : "NCCL send/recv model; GEMM table");
+    snprintf(r->choice, sizeof r->choice, "%s%s; %s takes %.2fx", pieces, names[c->way], names[MOE_WAYS - 1 - c->way],
+             c->other / c->best);
+    snprintf(r->model, sizeof r->model, "%s",
+             which == BASELINE_STREAMS ? "streams model; GEMM table; NCCL send/recv"
+                                       : "NCCL send/recv model; GEMM table");
 }
 
 enum status moe_baseline_run(const struct job *job, enum baseline which, struct run_result *r)

@@ -91,8 +91,7 @@ static uint32_t record_new(struct engine *e, engine_fn *fn, void *arg, uint64_t 
         records_grow(e);
     uint32_t index = e->first_free;
     e->first_free = e->records[index].next_free;
-    e->records[index] =
-        (struct record){.fn = fn, .arg = arg, .a = a, .b = b, .number = e->number++};
+    e->records[index] = (struct record){.fn = fn, .arg = arg, .a = a, .b = b, .number = e->number++};
     return index;
 }
 
@@ -229,8 +228,7 @@ enum status engine_create_unchecked(const struct engine_config *config, struct e
     return ST_OK;
 }
 
-void engine_after(struct engine *e, uint64_t delay_ps, engine_fn *fn, void *arg, uint64_t a,
-                  uint64_t b)
+void engine_after(struct engine *e, uint64_t delay_ps, engine_fn *fn, void *arg, uint64_t a, uint64_t b)
 {
     assert(delay_ps < UINT64_MAX / 2 - e->now_ps);
     uint32_t index = record_new(e, fn, arg, a, b);
@@ -323,8 +321,8 @@ static uint32_t watched_new(struct engine *e, const struct watched *w)
     return index;
 }
 
-void engine_flow(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound,
-                 engine_fn *fn, void *arg, uint64_t a, uint64_t b)
+void engine_flow(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound, engine_fn *fn,
+                 void *arg, uint64_t a, uint64_t b)
 {
     assert(src != dst || (src < e->port_count && !e->network));
     assert(engine_ports_of(e, src).port_count <= 1 || engine_ports_of(e, dst).port_count <= 1);

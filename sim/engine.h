@@ -25,17 +25,17 @@ enum engine_api {
     ENGINE_AUTO,   /* kernel actions where they are known to work and pass a check, else s4u */
     ENGINE_KERNEL, /* SimGrid's kernel network actions: fast, per-flow rate bounds exact */
     ENGINE_S4U,    /* public API only, slow with many flows in flight; a rate bound only delays the
-                    * flow's end, it leaves no more of the link to others */
+                      * flow's end, it leaves no more of the link to others */
     ENGINE_FLUID,  /* the same sharing by our own solver (sim/fluid.h), no SimGrid: any number per
-                    * process; for many small simulations, and a check on SimGrid */
+                      * process; for many small simulations, and a check on SimGrid */
     ENGINE_ALONE,  /* no SimGrid: every flow takes as long as if it had its links to itself.  For runs
-                    * that perturb every delay anyway and want thousands of them a minute */
+                      * that perturb every delay anyway and want thousands of them a minute */
 };
 
 /* A port is a full-duplex attachment: one link out, one link in, both of `rate` bytes/s.  A flow
  * goes out of one port and into another and takes the larger of their latencies. */
 struct engine_port {
-    double   rate;
+    double rate;
     uint64_t latency_ps; /* of the whole path between two such ports */
 };
 
@@ -48,11 +48,11 @@ struct engine_group {
 typedef void engine_fn(void *arg, uint64_t a, uint64_t b);
 
 struct engine_config {
-    enum engine_api            api;
-    const struct engine_port  *ports;
-    uint32_t                   port_count;
+    enum engine_api api;
+    const struct engine_port *ports;
+    uint32_t port_count;
     const struct engine_group *groups;
-    uint32_t                   group_count;
+    uint32_t group_count;
 };
 
 /* The arrays of *config are borrowed for the call only.  First a small case with known times runs
@@ -61,18 +61,17 @@ struct engine_config {
 enum status engine_create(const struct engine_config *config, struct engine **out);
 
 /* Calls fn(arg, a, b) `delay_ps` from now. */
-void engine_after(struct engine *e, uint64_t delay_ps, engine_fn *fn, void *arg, uint64_t a,
-                  uint64_t b);
+void engine_after(struct engine *e, uint64_t delay_ps, engine_fn *fn, void *arg, uint64_t a, uint64_t b);
 
 #define ENGINE_NO_PORT UINT32_MAX
 
 /* Starts a flow; fn(arg, a, b) is called when its last byte has arrived.  dst: another port (without SimGrid also the
- * same one, both of whose links then count), or engine_group_port(), or ENGINE_NO_PORT (only the out link counts).  src: a
- * port or a group; not both ends may be groups.  src ENGINE_NO_PORT: only the in link
+ * same one, both of whose links then count), or engine_group_port(), or ENGINE_NO_PORT (only the out link counts).
+ * src: a port or a group; not both ends may be groups.  src ENGINE_NO_PORT: only the in link
  * counts, and the caller says with engine_count_out() whose bytes they are.  bytes may be 0: latency only.
  * rate_bound: bytes/s, 0: none. */
-void engine_flow(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound,
-                 engine_fn *fn, void *arg, uint64_t a, uint64_t b);
+void engine_flow(struct engine *e, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound, engine_fn *fn,
+                 void *arg, uint64_t a, uint64_t b);
 
 /* A flow that has arrived.  src and dst as engine_flow() was told. */
 struct engine_use {

@@ -77,8 +77,7 @@ enum status engine_check_api(enum engine_api wanted, enum engine_api *chosen_out
     bool kernel = wanted != ENGINE_S4U && network_has_kernel() && check_passes(ENGINE_KERNEL);
 
     if (!kernel && wanted == ENGINE_KERNEL) {
-        log_error("simgrid %s: kernel actions do not work here; they are known to work with 3.32",
-                  network_version());
+        log_error("simgrid %s: kernel actions do not work here; they are known to work with 3.32", network_version());
         return ST_ENVIRONMENT;
     }
     if (!kernel && !check_passes(ENGINE_S4U)) {

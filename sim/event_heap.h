@@ -14,12 +14,12 @@ struct event {
 
 struct event_heap {
     struct event *events;
-    uint32_t      count, capacity;
+    uint32_t count, capacity;
 };
 
-void         event_heap_push(struct event_heap *h, struct event e);
+void event_heap_push(struct event_heap *h, struct event e);
 struct event event_heap_pop(struct event_heap *h); /* the heap must not be empty */
-void         event_heap_fini(struct event_heap *h);
+void event_heap_fini(struct event_heap *h);
 
 static inline const struct event *event_heap_first(const struct event_heap *h)
 {

@@ -33,8 +33,7 @@ static enum status create_engine(struct fabric *f, enum engine_api api)
     uint32_t port_count = f->nvlink_count + f->nic_count;
     struct engine_port *ports = calloc(port_count + 1, sizeof(ports[0]));
     struct engine_group *nodes = calloc(f->nodes, sizeof(nodes[0]));
-    struct engine_config config = {
-        .api = api, .ports = ports, .port_count = port_count, .groups = nodes};
+    struct engine_config config = {.api = api, .ports = ports, .port_count = port_count, .groups = nodes};
 
     assert(ports != NULL && nodes != NULL);
     for (uint32_t i = 0; i < f->nvlink_count; i++)
@@ -95,15 +94,15 @@ void fabric_destroy(struct fabric *f)
     free(f);
 }
 
-void fabric_nvlink(struct fabric *f, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound,
-                   engine_fn *fn, void *arg, uint64_t a, uint64_t b)
+void fabric_nvlink(struct fabric *f, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound, engine_fn *fn,
+                   void *arg, uint64_t a, uint64_t b)
 {
     assert(src != dst && world_same_node(f->world, src, dst));
     engine_flow(f->engine, src, dst, bytes, rate_bound, fn, arg, a, b);
 }
 
-void fabric_multicast(struct fabric *f, uint32_t src, uint64_t bytes, double rate_bound,
-                      engine_fn *fn, void *arg, uint64_t a, uint64_t b)
+void fabric_multicast(struct fabric *f, uint32_t src, uint64_t bytes, double rate_bound, engine_fn *fn, void *arg,
+                      uint64_t a, uint64_t b)
 {
     uint32_t node = engine_group_port(f->engine, world_node(f->world, src));
 
@@ -118,8 +117,8 @@ void fabric_reduce(struct fabric *f, uint32_t dst, uint64_t bytes, double rate_b
     engine_flow(f->engine, node, dst, bytes, rate_bound, fn, arg, a, b);
 }
 
-void fabric_gather(struct fabric *f, uint32_t dst, const uint64_t *bytes_from, double rate_bound,
-                   engine_fn *fn, void *arg, uint64_t a, uint64_t b)
+void fabric_gather(struct fabric *f, uint32_t dst, const uint64_t *bytes_from, double rate_bound, engine_fn *fn,
+                   void *arg, uint64_t a, uint64_t b)
 {
     uint32_t first = world_rank(f->world, world_node(f->world, dst), 0);
     uint64_t bytes = 0;
@@ -133,15 +132,14 @@ void fabric_gather(struct fabric *f, uint32_t dst, const uint64_t *bytes_from, d
     engine_flow(f->engine, ENGINE_NO_PORT, dst, bytes, rate_bound, fn, arg, a, b);
 }
 
-void fabric_put(struct fabric *f, uint32_t src, uint32_t dst, uint64_t bytes, engine_fn *fn,
-                void *arg, uint64_t a, uint64_t b)
+void fabric_put(struct fabric *f, uint32_t src, uint32_t dst, uint64_t bytes, engine_fn *fn, void *arg, uint64_t a,
+                uint64_t b)
 {
     uint32_t nic = f->next_nic[src];
 
     assert(!world_same_node(f->world, src, dst));
     f->next_nic[src] = (nic + 1) % nics_per_gpu(f);
-    nic_send(&f->nics, src * nics_per_gpu(f) + nic, dst * nics_per_gpu(f) + nic, bytes, fn, arg, a,
-             b);
+    nic_send(&f->nics, src * nics_per_gpu(f) + nic, dst * nics_per_gpu(f) + nic, bytes, fn, arg, a, b);
 }
 
 static void port_used(const struct fabric *f, const struct engine_use *use, uint32_t port, bool in)
@@ -178,8 +176,8 @@ void fabric_watch(struct fabric *f, fabric_watch_fn *fn, void *arg)
 typedef uint64_t port_bytes_fn(const struct engine *e, uint32_t port);
 
 /* Ports [first, first + count), all of one rate. */
-static struct link_result link_use(const struct fabric *f, const char *name, port_bytes_fn *bytes,
-                                   uint32_t first, uint32_t count, double rate)
+static struct link_result link_use(const struct fabric *f, const char *name, port_bytes_fn *bytes, uint32_t first,
+                                   uint32_t count, double rate)
 {
     struct link_result r = {0};
     uint64_t most = 0;
@@ -208,10 +206,8 @@ uint32_t fabric_links(const struct fabric *f, struct link_result out[RESULT_LINK
         out[n++] = link_use(f, "nvlink in", engine_port_bytes_in, 0, first_nic, m->nvlink.rate);
     }
     if (f->nic_count > 0) {
-        out[n++] =
-            link_use(f, "nic out", engine_port_bytes_out, first_nic, f->nic_count, m->nic.rate);
-        out[n++] =
-            link_use(f, "nic in", engine_port_bytes_in, first_nic, f->nic_count, m->nic.rate);
+        out[n++] = link_use(f, "nic out", engine_port_bytes_out, first_nic, f->nic_count, m->nic.rate);
+        out[n++] = link_use(f, "nic in", engine_port_bytes_in, first_nic, f->nic_count, m->nic.rate);
     }
     return n;
 }

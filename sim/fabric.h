@@ -28,21 +28,21 @@ struct fabric;
  * Only the first `nodes` nodes have links: all, or one that stands for all, which do the same at the same time.  What
  * that one puts to a node further on then also is what it gets from a node before: it leaves by its own NICs and
  * enters by them.  Not with SimGrid. */
-enum status    fabric_create(const struct machine *m, struct world w, uint32_t nodes, enum engine_api api,
-                             struct fabric **out);
+enum status fabric_create(const struct machine *m, struct world w, uint32_t nodes, enum engine_api api,
+                          struct fabric **out);
 struct engine *fabric_engine(struct fabric *f);
-void           fabric_destroy(struct fabric *f); /* NULL is fine */
+void fabric_destroy(struct fabric *f); /* NULL is fine */
 
 /* In each case fn(arg, a, b) is called when the last byte has arrived; 0 bytes take a latency. */
 
 /* Bytes stored by `src` into `dst`, or read by `dst` from `src`, both on one node.  rate_bound:
  * what the CTA at work can do, bytes/s; 0: no bound. */
-void fabric_nvlink(struct fabric *f, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound,
-                   engine_fn *fn, void *arg, uint64_t a, uint64_t b);
+void fabric_nvlink(struct fabric *f, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound, engine_fn *fn,
+                   void *arg, uint64_t a, uint64_t b);
 
 /* Bytes stored by `src` into every GPU of its node; the machine must have nvlink.multicast. */
-void fabric_multicast(struct fabric *f, uint32_t src, uint64_t bytes, double rate_bound,
-                      engine_fn *fn, void *arg, uint64_t a, uint64_t b);
+void fabric_multicast(struct fabric *f, uint32_t src, uint64_t bytes, double rate_bound, engine_fn *fn, void *arg,
+                      uint64_t a, uint64_t b);
 
 /* Bytes that `dst` loads as the sum over every GPU of its node, so many from each; the machine must have
  * nvlink.reduce. */
@@ -52,20 +52,20 @@ void fabric_reduce(struct fabric *f, uint32_t dst, uint64_t bytes, double rate_b
 /* Bytes that `dst` reads from several GPUs of its node at once, bytes_from[gpu] each (the own entry does not
  * count), as one flow.  The reader's in link limits it; the out links of the sources do not: rows are read
  * from everywhere, and a flow from each source would tie all links of the node into one system. */
-void fabric_gather(struct fabric *f, uint32_t dst, const uint64_t *bytes_from, double rate_bound,
-                   engine_fn *fn, void *arg, uint64_t a, uint64_t b);
+void fabric_gather(struct fabric *f, uint32_t dst, const uint64_t *bytes_from, double rate_bound, engine_fn *fn,
+                   void *arg, uint64_t a, uint64_t b);
 
 /* One message from `src` to `dst` on another node, posted now. */
-void fabric_put(struct fabric *f, uint32_t src, uint32_t dst, uint64_t bytes, engine_fn *fn,
-                void *arg, uint64_t a, uint64_t b);
+void fabric_put(struct fabric *f, uint32_t src, uint32_t dst, uint64_t bytes, engine_fn *fn, void *arg, uint64_t a,
+                uint64_t b);
 
 enum fabric_link { FABRIC_NVLINK_OUT, FABRIC_NVLINK_IN, FABRIC_NIC_OUT, FABRIC_NIC_IN };
 
 /* Bytes that have passed a rank's link by now. */
 struct fabric_use {
     enum fabric_link link;
-    uint32_t         rank;
-    uint64_t         bytes, begin_ps;
+    uint32_t rank;
+    uint64_t bytes, begin_ps;
 };
 
 typedef void fabric_watch_fn(void *arg, const struct fabric_use *use);

@@ -39,14 +39,11 @@ struct nic {
     bool timer;       /* set for free_ps */
 };
 
-void nic_set_init(struct nic_set *s, struct engine *e, const struct nic_model *model,
-                  uint32_t first_port, uint32_t nic_count)
+void nic_set_init(struct nic_set *s, struct engine *e, const struct nic_model *model, uint32_t first_port,
+                  uint32_t nic_count)
 {
-    *s = (struct nic_set){.engine = e,
-                          .model = *model,
-                          .first_port = first_port,
-                          .nic_count = nic_count,
-                          .first_free = NONE};
+    *s = (struct nic_set){
+        .engine = e, .model = *model, .first_port = first_port, .nic_count = nic_count, .first_free = NONE};
     s->nics = calloc(nic_count + 1, sizeof(s->nics[0]));
     assert(s->nics != NULL);
     for (uint32_t i = 0; i < nic_count; i++)
@@ -180,8 +177,8 @@ static void start_message(struct nic_set *s, uint32_t nic)
     n->free_ps = engine_now_ps(s->engine) + s->model.message_ps;
     p->busy = s->model.ordered;
     pair_make_ready(n, pair);
-    engine_flow(s->engine, s->first_port + nic, s->first_port + p->dst % s->nic_count,
-                s->messages[message].bytes, 0, message_sent, s, nic, message);
+    engine_flow(s->engine, s->first_port + nic, s->first_port + p->dst % s->nic_count, s->messages[message].bytes, 0,
+                message_sent, s, nic, message);
 }
 
 static void nic_pump(struct nic_set *s, uint32_t nic)
@@ -197,16 +194,15 @@ static void nic_pump(struct nic_set *s, uint32_t nic)
     }
 }
 
-void nic_send(struct nic_set *s, uint32_t src, uint32_t dst, uint64_t bytes, engine_fn *fn,
-              void *arg, uint64_t a, uint64_t b)
+void nic_send(struct nic_set *s, uint32_t src, uint32_t dst, uint64_t bytes, engine_fn *fn, void *arg, uint64_t a,
+              uint64_t b)
 {
     assert(src < s->nic_count && src != dst);
     struct nic *n = &s->nics[src];
     uint32_t pair = pair_find(n, dst);
     uint32_t message = message_new(s);
 
-    s->messages[message] =
-        (struct nic_message){.pair = pair, .bytes = bytes, .fn = fn, .arg = arg, .a = a, .b = b};
+    s->messages[message] = (struct nic_message){.pair = pair, .bytes = bytes, .fn = fn, .arg = arg, .a = a, .b = b};
     pair_push(s, &n->pairs[pair], message);
     pair_make_ready(n, pair);
     nic_pump(s, src);

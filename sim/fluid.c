@@ -149,8 +149,7 @@ static void schedule_end(struct fluid *f, uint32_t flow)
     struct fluid_flow *s = &f->flows[flow];
 
     s->version = ++f->version;
-    event_heap_push(&f->heap,
-                    (struct event){.time_ps = s->end_ps, .order = s->version, .record = flow});
+    event_heap_push(&f->heap, (struct event){.time_ps = s->end_ps, .order = s->version, .record = flow});
 }
 
 static struct engine_group ports_of(const struct fluid *f, uint32_t end)
@@ -160,8 +159,8 @@ static struct engine_group ports_of(const struct fluid *f, uint32_t end)
     return end < f->port_count ? (struct engine_group){end, 1} : f->groups[end - f->port_count];
 }
 
-void fluid_start(struct fluid *f, uint64_t now_ps, uint32_t flow, uint32_t src, uint32_t dst,
-                 uint64_t bytes, double rate_bound)
+void fluid_start(struct fluid *f, uint64_t now_ps, uint32_t flow, uint32_t src, uint32_t dst, uint64_t bytes,
+                 double rate_bound)
 {
     flows_grow(f, flow);
     struct fluid_flow *s = &f->flows[flow];

@@ -17,12 +17,12 @@ struct fluid;
 
 /* Ports and groups as in *config, which is borrowed for the call only. */
 struct fluid *fluid_create(const struct engine_config *config);
-void          fluid_destroy(struct fluid *f);
+void fluid_destroy(struct fluid *f);
 
 /* `flow` is the caller's number of it, small, unique among those in progress.  Ends as in
  * network_start(); bytes > 0. */
-void fluid_start(struct fluid *f, uint64_t now_ps, uint32_t flow, uint32_t src, uint32_t dst,
-                 uint64_t bytes, double rate_bound);
+void fluid_start(struct fluid *f, uint64_t now_ps, uint32_t flow, uint32_t src, uint32_t dst, uint64_t bytes,
+                 double rate_bound);
 
 /* When the next flow drains, given what has started until now_ps; FLUID_NEVER: none is left. */
 uint64_t fluid_next_ps(struct fluid *f, uint64_t now_ps);

@@ -11,8 +11,7 @@
 
 #define HALF_TILE_STEP 0.55
 
-static uint64_t waves_ps(const struct machine *m, struct problem p, uint64_t sms, uint64_t tile_m,
-                         double step_ps)
+static uint64_t waves_ps(const struct machine *m, struct problem p, uint64_t sms, uint64_t tile_m, double step_ps)
 {
     double tiles = (double)ceil_div(p.m, tile_m) * (double)ceil_div(p.n, m->gemm.tile_n);
     double steps = (double)ceil_div(p.k, m->gemm.step_k);
@@ -24,15 +23,13 @@ static uint64_t waves_ps(const struct machine *m, struct problem p, uint64_t sms
     return (uint64_t)((double)waves * tile_ps + 0.5);
 }
 
-uint64_t gemm_piece_ps(const struct machine *m, struct problem piece, uint64_t sms,
-                       uint64_t step_ps)
+uint64_t gemm_piece_ps(const struct machine *m, struct problem piece, uint64_t sms, uint64_t step_ps)
 {
     assert(sms > 0 && m->gemm.tile_m > 0 && m->gemm.tile_n > 0 && m->gemm.step_k > 0);
     if (piece.m == 0 || piece.n == 0)
         return 0;
     uint64_t full = waves_ps(m, piece, sms, m->gemm.tile_m, (double)step_ps);
-    uint64_t half =
-        waves_ps(m, piece, sms, max_u64(m->gemm.tile_m / 2, 1), (double)step_ps * HALF_TILE_STEP);
+    uint64_t half = waves_ps(m, piece, sms, max_u64(m->gemm.tile_m / 2, 1), (double)step_ps * HALF_TILE_STEP);
 
     return min_u64(full, half);
 }

@@ -14,8 +14,7 @@ uint64_t gemm_step_ps(const struct machine *m, struct problem p, uint64_t sms);
 
 /* Of a GEMM, or a piece of one, on `sms` SMs at that step time.  0 for an empty one; never more
  * than GEMM_TIME_MAX_PS. */
-uint64_t gemm_piece_ps(const struct machine *m, struct problem piece, uint64_t sms,
-                       uint64_t step_ps);
+uint64_t gemm_piece_ps(const struct machine *m, struct problem piece, uint64_t sms, uint64_t step_ps);
 
 /* Of a whole GEMM that has all SMs to itself. */
 uint64_t gemm_ps(const struct machine *m, struct problem p);

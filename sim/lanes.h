@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 struct host_lane {
-    double   free_ps;  /* when the next call can be issued */
-    double   issue_ps; /* of each; 0 where the host's time does not count */
-    uint32_t calls;    /* issued so far */
+    double free_ps;  /* when the next call can be issued */
+    double issue_ps; /* of each; 0 where the host's time does not count */
+    uint32_t calls;  /* issued so far */
 };
 
 static inline double later_ps(double a_ps, double b_ps)
@@ -17,8 +17,7 @@ static inline double later_ps(double a_ps, double b_ps)
 }
 
 /* Runs on `*lane_ps` once that is free and `ready_ps` has come; returns the end. */
-static inline double lane_run(struct host_lane *host, double *lane_ps, double ready_ps, uint32_t calls,
-                              double cost_ps)
+static inline double lane_run(struct host_lane *host, double *lane_ps, double ready_ps, uint32_t calls, double cost_ps)
 {
     double issued_ps = host->free_ps;
 

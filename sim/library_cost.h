@@ -10,7 +10,7 @@
 struct library_cost {
     const struct problem_family *family;
     /* One rank's share, at most GEMM_TIME_MAX_PS. */
-    uint64_t  (*ps)(const struct machine *m, const struct problem *p, struct world w);
+    uint64_t (*ps)(const struct machine *m, const struct problem *p, struct world w);
     const char *table; /* where the numbers come from, for a result's `model` */
 };
 

@@ -48,16 +48,11 @@ static bool allowed(const struct nccl_comm *c, enum collective what, enum nccl_a
     bool all_reduce = what == COLLECTIVE_ALL_REDUCE;
 
     switch (algorithm) {
-    case NCCL_RING:
-        return true;
-    case NCCL_TREE:
-        return all_reduce;
-    case NCCL_NVLS:
-        return protocol == NCCL_SIMPLE && c->nvls && c->nodes == 1;
-    case NCCL_NVLS_TREE:
-        return protocol == NCCL_SIMPLE && c->nvls && c->nodes > 1 && all_reduce;
-    case NCCL_PAT:
-        return protocol == NCCL_SIMPLE && c->gpus_per_node == 1 && !all_reduce;
+    case NCCL_RING: return true;
+    case NCCL_TREE: return all_reduce;
+    case NCCL_NVLS: return protocol == NCCL_SIMPLE && c->nvls && c->nodes == 1;
+    case NCCL_NVLS_TREE: return protocol == NCCL_SIMPLE && c->nvls && c->nodes > 1 && all_reduce;
+    case NCCL_PAT: return protocol == NCCL_SIMPLE && c->gpus_per_node == 1 && !all_reduce;
     }
     return false;
 }
@@ -70,8 +65,7 @@ static double ring_bus(const struct nccl_comm *c, enum nccl_protocol protocol)
     if (protocol == NCCL_LL)
         return min(ll_max(c), bus * 0.5);
     if (protocol == NCCL_LL128)
-        return min(bus * 0.92,
-                   g->channels * c->constants->ring_ll128_max[c->generation][scale_of(c)]);
+        return min(bus * 0.92, g->channels * c->constants->ring_ll128_max[c->generation][scale_of(c)]);
     return bus;
 }
 
@@ -96,8 +90,7 @@ static double nvls_bus(const struct nccl_comm *c, enum collective what)
 
     if (g->channels < 2)
         return 0;
-    double intra =
-        g->intra * c->constants->nvls_efficiency[c->generation] * (g->channels - 1) / g->channels;
+    double intra = g->intra * c->constants->nvls_efficiency[c->generation] * (g->channels - 1) / g->channels;
     if (what == COLLECTIVE_ALL_REDUCE)
         intra *= 2;
     else
@@ -109,29 +102,23 @@ static double nvls_bus(const struct nccl_comm *c, enum collective what)
     return g->channels * min(min(intra, inter), most);
 }
 
-static double bandwidth(const struct nccl_comm *c, enum collective what,
-                        enum nccl_algorithm algorithm, enum nccl_protocol protocol)
+static double bandwidth(const struct nccl_comm *c, enum collective what, enum nccl_algorithm algorithm,
+                        enum nccl_protocol protocol)
 {
     double per_step = (double)c->ranks / step_count(c, what);
 
     switch (algorithm) {
-    case NCCL_RING:
-        return ring_bus(c, protocol) * per_step;
-    case NCCL_TREE:
-        return tree_bus(c, protocol) * 0.5;
+    case NCCL_RING: return ring_bus(c, protocol) * per_step;
+    case NCCL_TREE: return tree_bus(c, protocol) * 0.5;
     case NCCL_NVLS:
-    case NCCL_NVLS_TREE:
-        return nvls_bus(c, what) * (what == COLLECTIVE_ALL_REDUCE ? per_step : 1);
-    case NCCL_PAT:
-        return c->tree_graph.channels *
-               (c->nodes <= 2 ? c->tree_graph.intra : c->tree_graph.inter) * 0.75;
+    case NCCL_NVLS_TREE: return nvls_bus(c, what) * (what == COLLECTIVE_ALL_REDUCE ? per_step : 1);
+    case NCCL_PAT: return c->tree_graph.channels * (c->nodes <= 2 ? c->tree_graph.intra : c->tree_graph.inter) * 0.75;
     }
     return 0;
 }
 
 /* One hop between nodes; Simple pays the NIC's latency twice, for the flush of received data. */
-static double net_hop_us(const struct nccl_comm *c, enum nccl_algorithm algorithm,
-                         enum nccl_protocol protocol)
+static double net_hop_us(const struct nccl_comm *c, enum nccl_algorithm algorithm, enum nccl_protocol protocol)
 {
     enum nccl_algorithm row = c->gpus_per_node == 1 ? NCCL_TREE : algorithm;
 
@@ -139,8 +126,8 @@ static double net_hop_us(const struct nccl_comm *c, enum nccl_algorithm algorith
            c->net_latency_us * (protocol == NCCL_SIMPLE ? 2 : 1);
 }
 
-static double ring_latency_us(const struct nccl_comm *c, enum collective what,
-                              enum nccl_protocol protocol, double intra, double inter)
+static double ring_latency_us(const struct nccl_comm *c, enum collective what, enum nccl_protocol protocol,
+                              double intra, double inter)
 {
     uint32_t net_steps = (c->nodes - 1) * (what == COLLECTIVE_ALL_REDUCE ? 2 : 1);
     double overhead = 0;
@@ -150,8 +137,8 @@ static double ring_latency_us(const struct nccl_comm *c, enum collective what,
     return (step_count(c, what) - net_steps) * max(intra, overhead) + net_steps * inter;
 }
 
-static double latency_us(const struct nccl_comm *c, enum collective what,
-                         enum nccl_algorithm algorithm, enum nccl_protocol protocol)
+static double latency_us(const struct nccl_comm *c, enum collective what, enum nccl_algorithm algorithm,
+                         enum nccl_protocol protocol)
 {
     double base = c->constants->base_latency_us[algorithm][protocol];
     double intra = c->constants->hop_latency_us[NCCL_LINK_NVLINK][algorithm][protocol];
@@ -159,16 +146,11 @@ static double latency_us(const struct nccl_comm *c, enum collective what,
     uint32_t levels = floor_log2(c->nodes);
 
     switch (algorithm) {
-    case NCCL_RING:
-        return base + ring_latency_us(c, what, protocol, intra, inter);
-    case NCCL_TREE:
-        return base + 2 * ((c->gpus_per_node - 1) * intra + levels * inter);
-    case NCCL_NVLS:
-        return intra;
-    case NCCL_NVLS_TREE:
-        return intra + 2 * levels * inter;
-    case NCCL_PAT:
-        return base + levels * inter / 3.5 + 2.8 * c->ranks;
+    case NCCL_RING: return base + ring_latency_us(c, what, protocol, intra, inter);
+    case NCCL_TREE: return base + 2 * ((c->gpus_per_node - 1) * intra + levels * inter);
+    case NCCL_NVLS: return intra;
+    case NCCL_NVLS_TREE: return intra + 2 * levels * inter;
+    case NCCL_PAT: return base + levels * inter / 3.5 + 2.8 * c->ranks;
     }
     return 0;
 }
@@ -197,8 +179,7 @@ static void fill_graphs(struct nccl_comm *c, const struct machine *m)
     if (c->nodes == 1)
         c->ring_graph.channels = (uint32_t)m->nccl.ring_channels_1node;
     else
-        c->ring_graph.channels =
-            (uint32_t)ceil_div(m->nccl.ring_channels * gpus, max_u64(m->gpus_per_node, 1));
+        c->ring_graph.channels = (uint32_t)ceil_div(m->nccl.ring_channels * gpus, max_u64(m->gpus_per_node, 1));
 
     c->tree_graph = c->ring_graph;
     /* A chain of two GPUs uses each direction once where a ring uses it twice. */
@@ -226,8 +207,7 @@ void nccl_comm_init(struct nccl_comm *c, const struct machine *m, struct world w
     };
     fill_graphs(c, m);
     c->channels = 2 * c->ring_graph.channels;
-    if (c->generation >= NCCL_HOPPER && c->nodes > 1 && c->ring_graph.inter > 45 &&
-        c->channels < 16)
+    if (c->generation >= NCCL_HOPPER && c->nodes > 1 && c->ring_graph.inter > 45 && c->channels < 16)
         c->channels *= 2;
     c->nvls_channels = c->generation < NCCL_BLACKWELL ? 16 : c->nodes == 1 ? 24 : 32;
     fill_costs(c);
@@ -238,16 +218,15 @@ static uint64_t time_ps(double us)
     return (uint64_t)(min(us * US_PS, TIME_MAX_PS) + 0.5);
 }
 
-uint64_t nccl_time_of(const struct nccl_comm *c, enum collective what,
-                      enum nccl_algorithm algorithm, enum nccl_protocol protocol, uint64_t bytes)
+uint64_t nccl_time_of(const struct nccl_comm *c, enum collective what, enum nccl_algorithm algorithm,
+                      enum nccl_protocol protocol, uint64_t bytes)
 {
     struct nccl_cost cost = c->costs[what][algorithm][protocol];
     bool all_reduce = what == COLLECTIVE_ALL_REDUCE;
 
     if (cost.bandwidth <= 0)
         return 0;
-    if (all_reduce && bytes >= 64 && floor_log2(bytes / 64) < NCCL_TREE_SIZES - 1 &&
-        algorithm == NCCL_TREE)
+    if (all_reduce && bytes >= 64 && floor_log2(bytes / 64) < NCCL_TREE_SIZES - 1 && algorithm == NCCL_TREE)
         cost.bandwidth *= c->constants->tree_correction[protocol][floor_log2(bytes / 64)];
     if (all_reduce && algorithm == NCCL_RING && protocol == NCCL_SIMPLE && c->nodes > 1 &&
         bytes / ((uint64_t)c->channels * c->ranks) >= 64)
@@ -256,13 +235,11 @@ uint64_t nccl_time_of(const struct nccl_comm *c, enum collective what,
 }
 
 /* All channels at full width, fewer while a thread would have too little to do. */
-static uint32_t channels_for(const struct nccl_comm *c, const struct nccl_choice *choice,
-                             uint64_t bytes)
+static uint32_t channels_for(const struct nccl_comm *c, const struct nccl_choice *choice, uint64_t bytes)
 {
     if (choice->algorithm == NCCL_NVLS || choice->algorithm == NCCL_NVLS_TREE)
         return c->nvls_channels;
-    uint64_t per_channel =
-        c->constants->threads_max[choice->protocol] * c->constants->thread_bytes[choice->protocol];
+    uint64_t per_channel = c->constants->threads_max[choice->protocol] * c->constants->thread_bytes[choice->protocol];
     if (choice->algorithm == NCCL_RING && choice->protocol == NCCL_LL)
         per_channel *= c->ranks;
     return (uint32_t)max_u64(1, min_u64(c->channels, bytes / per_channel));
@@ -276,8 +253,7 @@ struct nccl_choice nccl_predict(const struct nccl_comm *c, enum collective what,
         for (uint32_t p = 0; p < NCCL_PROTOCOLS; p++) {
             uint64_t t = nccl_time_of(c, what, a, p, bytes);
             if (t > 0 && (!best.found || t < best.time_ps))
-                best = (struct nccl_choice){
-                    .found = true, .algorithm = a, .protocol = p, .time_ps = t};
+                best = (struct nccl_choice){.found = true, .algorithm = a, .protocol = p, .time_ps = t};
         }
     if (best.found)
         best.channels = channels_for(c, &best, bytes);

@@ -56,12 +56,12 @@ void nccl_comm_init(struct nccl_comm *c, const struct machine *m, struct world w
 struct nccl_choice nccl_predict(const struct nccl_comm *c, enum collective what, uint64_t bytes);
 
 /* Bare prediction of one entry; 0 where it is not available. */
-uint64_t nccl_time_of(const struct nccl_comm *c, enum collective what,
-                      enum nccl_algorithm algorithm, enum nccl_protocol protocol, uint64_t bytes);
+uint64_t nccl_time_of(const struct nccl_comm *c, enum collective what, enum nccl_algorithm algorithm,
+                      enum nccl_protocol protocol, uint64_t bytes);
 
 /* Measured over predicted time for such a choice; 1 where nothing was measured. */
-double nccl_correction_factor(const struct nccl_comm *c, enum collective what,
-                              const struct nccl_choice *choice, uint64_t bytes);
+double nccl_correction_factor(const struct nccl_comm *c, enum collective what, const struct nccl_choice *choice,
+                              uint64_t bytes);
 
 /* nccl_predict() with its time multiplied by nccl_correction_factor(). */
 struct nccl_choice nccl_corrected(const struct nccl_comm *c, enum collective what, uint64_t bytes);

@@ -37,8 +37,7 @@ struct nccl_constants {
     /* Tree AllReduce bandwidth is multiplied by [floor(log2(bytes / 64))]. */
     double tree_correction[NCCL_PROTOCOLS][NCCL_TREE_SIZES];
     uint64_t threads_max[NCCL_PROTOCOLS];
-    uint64_t
-        thread_bytes[NCCL_PROTOCOLS]; /* work a thread should have; LL on a ring: times the ranks */
+    uint64_t thread_bytes[NCCL_PROTOCOLS]; /* work a thread should have; LL on a ring: times the ranks */
 };
 
 extern const struct nccl_constants nccl_constants_2_30_7;

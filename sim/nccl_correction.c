@@ -13,19 +13,19 @@ static double octave(uint64_t bytes)
     return whole + (double)(bytes - base) / (double)base;
 }
 
-static const struct nccl_correction *
-correction_find(const struct nccl_comm *c, enum collective what, const struct nccl_choice *choice)
+static const struct nccl_correction *correction_find(const struct nccl_comm *c, enum collective what,
+                                                     const struct nccl_choice *choice)
 {
     for (const struct nccl_correction *r = nccl_corrections; r->source; r++)
         if ((r->collectives & 1u << what) && r->algorithm == choice->algorithm &&
-            (r->protocols & 1u << choice->protocol) && r->across_nodes == (c->nodes > 1) &&
-            c->ranks >= r->ranks_min && c->ranks <= r->ranks_max && c->gpus_per_node >= r->gpus_min)
+            (r->protocols & 1u << choice->protocol) && r->across_nodes == (c->nodes > 1) && c->ranks >= r->ranks_min &&
+            c->ranks <= r->ranks_max && c->gpus_per_node >= r->gpus_min)
             return r;
     return NULL;
 }
 
-double nccl_correction_factor(const struct nccl_comm *c, enum collective what,
-                              const struct nccl_choice *choice, uint64_t bytes)
+double nccl_correction_factor(const struct nccl_comm *c, enum collective what, const struct nccl_choice *choice,
+                              uint64_t bytes)
 {
     const struct nccl_correction *r = correction_find(c, what, choice);
     const uint32_t count = r ? sizeof(r->points) / sizeof(r->points[0]) : 0;
@@ -52,9 +52,7 @@ struct nccl_choice nccl_corrected(const struct nccl_comm *c, enum collective wha
     struct nccl_choice choice = nccl_predict(c, what, bytes);
 
     if (choice.found)
-        choice.time_ps =
-            (uint64_t)((double)choice.time_ps * nccl_correction_factor(c, what, &choice, bytes) +
-                       0.5);
+        choice.time_ps = (uint64_t)((double)choice.time_ps * nccl_correction_factor(c, what, &choice, bytes) + 0.5);
     return choice;
 }
 

@@ -24,9 +24,8 @@ const uint8_t nccl_flow_give[1] = {PIPELINE_GIVE};
 const uint8_t nccl_flow_pass[1] = {PIPELINE_TAKE | PIPELINE_GIVE};
 
 static const struct nccl_flow_ops *const algorithms[NCCL_ALGORITHMS] = {
-    [NCCL_TREE] = &nccl_flow_tree, [NCCL_RING] = &nccl_flow_ring,
-    [NCCL_NVLS] = &nccl_flow_nvls, [NCCL_NVLS_TREE] = &nccl_flow_nvls_tree,
-    [NCCL_PAT] = &nccl_flow_pat,
+    [NCCL_TREE] = &nccl_flow_tree,           [NCCL_RING] = &nccl_flow_ring, [NCCL_NVLS] = &nccl_flow_nvls,
+    [NCCL_NVLS_TREE] = &nccl_flow_nvls_tree, [NCCL_PAT] = &nccl_flow_pat,
 };
 
 static double smaller(double a, double b)
@@ -40,11 +39,10 @@ static double larger(double a, double b)
 }
 
 /* Bytes on the wire for each byte of data: flags between the words, or in each line. */
-static const double wire_factor[NCCL_PROTOCOLS] = {
-    [NCCL_LL] = 2, [NCCL_LL128] = 16.0 / 15, [NCCL_SIMPLE] = 1};
+static const double wire_factor[NCCL_PROTOCOLS] = {[NCCL_LL] = 2, [NCCL_LL128] = 16.0 / 15, [NCCL_SIMPLE] = 1};
 
-struct nccl_flow_cut nccl_flow_cut_make(double channel_bytes, uint32_t parts, uint64_t chunk_bytes,
-                                        uint32_t slices, uint32_t slots)
+struct nccl_flow_cut nccl_flow_cut_make(double channel_bytes, uint32_t parts, uint64_t chunk_bytes, uint32_t slices,
+                                        uint32_t slots)
 {
     return (struct nccl_flow_cut){.loops = channel_bytes / ((double)chunk_bytes * parts),
                                   .slice_bytes = max_u64(1, chunk_bytes / slices),
@@ -70,12 +68,9 @@ static bool uses_nvls(const struct nccl_flow *f)
 static uint64_t hop_ps(const struct nccl_flow *f)
 {
     switch (f->protocol) {
-    case NCCL_LL:
-        return f->machine->nccl_flow.hop_ll_ps;
-    case NCCL_LL128:
-        return (uint64_t)(LL128_HOP * (double)f->machine->nccl_flow.hop_ll_ps);
-    case NCCL_SIMPLE:
-        return f->machine->nccl_flow.hop_ps;
+    case NCCL_LL: return f->machine->nccl_flow.hop_ll_ps;
+    case NCCL_LL128: return (uint64_t)(LL128_HOP * (double)f->machine->nccl_flow.hop_ll_ps);
+    case NCCL_SIMPLE: return f->machine->nccl_flow.hop_ps;
     }
     return 0;
 }
@@ -86,12 +81,9 @@ static uint64_t net_hop_ps(const struct nccl_flow *f)
     const struct machine *m = f->machine;
 
     switch (f->protocol) {
-    case NCCL_LL:
-        return m->nccl_flow.net_ll_ps;
-    case NCCL_LL128:
-        return (uint64_t)(LL128_NET * (double)m->nccl_flow.net_ll_ps);
-    case NCCL_SIMPLE:
-        return m->nccl_flow.net_ps;
+    case NCCL_LL: return m->nccl_flow.net_ll_ps;
+    case NCCL_LL128: return (uint64_t)(LL128_NET * (double)m->nccl_flow.net_ll_ps);
+    case NCCL_SIMPLE: return m->nccl_flow.net_ps;
     }
     return 0;
 }
@@ -103,74 +95,67 @@ static double take_share(const struct nccl_flow *f)
     return f->what == COLLECTIVE_ALL_REDUCE || f->what == COLLECTIVE_ALL_TO_ALL ? 1 : 2.0 / 3;
 }
 
-uint32_t nccl_flow_add_cta(struct nccl_flow *f, const uint8_t *pattern, uint32_t period,
-                           double share)
+uint32_t nccl_flow_add_cta(struct nccl_flow *f, const uint8_t *pattern, uint32_t period, double share)
 {
     return pipeline_add_stage(
-        f->pipeline,
-        &(struct pipeline_stage){
-            .pattern = pattern,
-            .length = period,
-            .period = period,
-            .step_ps = f->protocol == NCCL_SIMPLE ? f->machine->nccl_flow.step_ps : 0,
-            .rate = take_share(f) * share * f->machine->nccl_flow.copy_rate / wire_factor[f->protocol]});
+        f->pipeline, &(struct pipeline_stage){.pattern = pattern,
+                                              .length = period,
+                                              .period = period,
+                                              .step_ps = f->protocol == NCCL_SIMPLE ? f->machine->nccl_flow.step_ps : 0,
+                                              .rate = take_share(f) * share * f->machine->nccl_flow.copy_rate /
+                                                      wire_factor[f->protocol]});
 }
 
-void nccl_flow_add_nvlink(struct nccl_flow *f, uint32_t from, uint32_t to, uint32_t node,
-                          uint32_t from_gpu, uint32_t to_gpu, double share)
+void nccl_flow_add_nvlink(struct nccl_flow *f, uint32_t from, uint32_t to, uint32_t node, uint32_t from_gpu,
+                          uint32_t to_gpu, double share)
 {
     pipeline_add_edge(
         f->pipeline,
-        &(struct pipeline_edge){
-            .from = from,
-            .to = to,
-            .out_port = nccl_flow_nvlink_port(f, node, from_gpu),
-            .in_port = from_gpu == to_gpu ? ENGINE_NO_PORT : nccl_flow_nvlink_port(f, node, to_gpu),
-            .factor = wire_factor[f->protocol],
-            .rate_bound = share * f->machine->nccl_flow.copy_rate,
-            .latency_ps = hop_ps(f),
-            .slots = f->cut.slots});
+        &(struct pipeline_edge){.from = from,
+                                .to = to,
+                                .out_port = nccl_flow_nvlink_port(f, node, from_gpu),
+                                .in_port = from_gpu == to_gpu ? ENGINE_NO_PORT : nccl_flow_nvlink_port(f, node, to_gpu),
+                                .factor = wire_factor[f->protocol],
+                                .rate_bound = share * f->machine->nccl_flow.copy_rate,
+                                .latency_ps = hop_ps(f),
+                                .slots = f->cut.slots});
 }
 
 void nccl_flow_add_inside(struct nccl_flow *f, uint32_t from, uint32_t to, double share)
 {
-    pipeline_add_edge(f->pipeline,
-                      &(struct pipeline_edge){.from = from,
-                                              .to = to,
-                                              .out_port = ENGINE_NO_PORT,
-                                              .in_port = ENGINE_NO_PORT,
-                                              .factor = wire_factor[f->protocol],
-                                              .rate_bound = share * f->machine->nccl_flow.copy_rate,
-                                              .slots = f->cut.slots});
+    pipeline_add_edge(f->pipeline, &(struct pipeline_edge){.from = from,
+                                                           .to = to,
+                                                           .out_port = ENGINE_NO_PORT,
+                                                           .in_port = ENGINE_NO_PORT,
+                                                           .factor = wire_factor[f->protocol],
+                                                           .rate_bound = share * f->machine->nccl_flow.copy_rate,
+                                                           .slots = f->cut.slots});
 }
 
 /* The CTA copies into the proxy's buffer; the proxy posts a slice at a time.  A ring of one
  * simulated node comes back to the port that it left. */
-void nccl_flow_add_net(struct nccl_flow *f, uint32_t from, uint32_t to, uint32_t from_node,
-                       uint32_t to_node, uint32_t gpu, double share, uint32_t channels)
+void nccl_flow_add_net(struct nccl_flow *f, uint32_t from, uint32_t to, uint32_t from_node, uint32_t to_node,
+                       uint32_t gpu, double share, uint32_t channels)
 {
     const struct machine *m = f->machine;
     uint32_t slices = (uint32_t)max_u64(1, f->gives);
     double rate = channels * m->nccl_flow.net_rate;
     uint32_t proxy = pipeline_add_stage(
-        f->pipeline, &(struct pipeline_stage){.pattern = nccl_flow_pass,
-                                              .length = 1,
-                                              .period = slices,
-                                              .step_ps = m->nic.message_ps});
+        f->pipeline, &(struct pipeline_stage){
+                         .pattern = nccl_flow_pass, .length = 1, .period = slices, .step_ps = m->nic.message_ps});
     uint32_t in = nccl_flow_nic_port(f, to_node, gpu);
 
     nccl_flow_add_inside(f, from, proxy, share);
-    pipeline_add_edge(f->pipeline,
-                      &(struct pipeline_edge){.from = proxy,
-                                              .to = to,
-                                              .out_port = nccl_flow_nic_port(f, from_node, gpu),
-                                              .in_port = from_node == to_node ? ENGINE_NO_PORT : in,
-                                              .factor = wire_factor[f->protocol],
-                                              .rate_bound = rate,
-                                              .latency_ps = net_hop_ps(f),
-                                              .slots = f->cut.slots});
-    f->connection_ps = larger(f->connection_ps, slices * wire_factor[f->protocol] *
-                                                    (double)f->cut.slice_bytes * 1e12 / rate);
+    pipeline_add_edge(f->pipeline, &(struct pipeline_edge){.from = proxy,
+                                                           .to = to,
+                                                           .out_port = nccl_flow_nic_port(f, from_node, gpu),
+                                                           .in_port = from_node == to_node ? ENGINE_NO_PORT : in,
+                                                           .factor = wire_factor[f->protocol],
+                                                           .rate_bound = rate,
+                                                           .latency_ps = net_hop_ps(f),
+                                                           .slots = f->cut.slots});
+    f->connection_ps =
+        larger(f->connection_ps, slices * wire_factor[f->protocol] * (double)f->cut.slice_bytes * 1e12 / rate);
 }
 
 /* Folded, a port has the share that the simulated channels have of all.  The simulated ones are on
@@ -215,14 +200,13 @@ static double busiest_link_ps(const struct nccl_flow *f, const struct engine *en
     double most = 0;
 
     for (uint32_t i = 0; i < count; i++)
-        most = larger(most,
-                      (double)engine_port_bytes_out(engine, i) * 1e12 / port_rate(f, i >= half, 1));
+        most = larger(most, (double)engine_port_bytes_out(engine, i) * 1e12 / port_rate(f, i >= half, 1));
     return most;
 }
 
 /* The loops that are simulated, and the bytes of a slice in the last of them. */
-static struct pipeline *make_pipeline(const struct nccl_flow *f, const struct nccl_flow_ops *ops,
-                                      struct engine *engine, uint32_t *loops_out)
+static struct pipeline *make_pipeline(const struct nccl_flow *f, const struct nccl_flow_ops *ops, struct engine *engine,
+                                      uint32_t *loops_out)
 {
     double loops = smaller(f->cut.loops, ops->loops), last = loops - (uint32_t)loops;
     uint64_t last_bytes = f->cut.slice_bytes;
@@ -238,8 +222,8 @@ static struct pipeline *make_pipeline(const struct nccl_flow *f, const struct nc
 /* Loops after the simulated ones go at the pace of the last half of these, though not faster than
  * the busiest link or connection allows: buffers may have been filling.  Or they drift from there
  * towards the pace at which that link or connection would never idle. */
-static double more_ps(const struct nccl_flow *f, const struct nccl_flow_ops *ops,
-                      const struct engine *engine, uint32_t loops)
+static double more_ps(const struct nccl_flow *f, const struct nccl_flow_ops *ops, const struct engine *engine,
+                      uint32_t loops)
 {
     uint32_t last = loops - 1, middle = last / 2;
     double more = f->cut.loops - loops;
@@ -260,8 +244,7 @@ bool nccl_flow_fits(const struct nccl_comm *comm, const struct nccl_choice *choi
 }
 
 /* Which part of the world is simulated. */
-static void set_extent(struct nccl_flow *f, const struct nccl_flow_ops *ops,
-                       enum nccl_flow_extent extent)
+static void set_extent(struct nccl_flow *f, const struct nccl_flow_ops *ops, enum nccl_flow_extent extent)
 {
     bool whole = extent == NCCL_FLOW_WHOLE;
 
@@ -277,17 +260,15 @@ static uint64_t simulate(struct nccl_flow *f, const struct nccl_flow_ops *ops)
     f->pipeline = make_pipeline(f, ops, engine, &loops);
     ops->build(f);
     pipeline_run(f->pipeline);
-    uint64_t time_ps = pipeline_loop_end_ps(f->pipeline, loops - 1) +
-                       (uint64_t)(more_ps(f, ops, engine, loops) + 0.5);
+    uint64_t time_ps = pipeline_loop_end_ps(f->pipeline, loops - 1) + (uint64_t)(more_ps(f, ops, engine, loops) + 0.5);
     pipeline_destroy(f->pipeline);
     engine_destroy(engine);
     free(f->pattern);
     return time_ps;
 }
 
-uint64_t nccl_flow_time_ps(const struct nccl_comm *comm, const struct machine *m,
-                           enum collective what, const struct nccl_choice *choice, uint64_t bytes,
-                           enum nccl_flow_extent extent)
+uint64_t nccl_flow_time_ps(const struct nccl_comm *comm, const struct machine *m, enum collective what,
+                           const struct nccl_choice *choice, uint64_t bytes, enum nccl_flow_extent extent)
 {
     bool pairs = what == COLLECTIVE_ALL_TO_ALL;
     const struct nccl_flow_ops *ops = pairs ? &nccl_flow_p2p : algorithms[choice->algorithm];
@@ -304,7 +285,6 @@ uint64_t nccl_flow_time_ps(const struct nccl_comm *comm, const struct machine *m
     assert(nccl_flow_fits(comm, choice) && bytes > 0);
     set_extent(&f, ops, extent);
     f.cut = ops->cut(&f);
-    uint64_t time_ps =
-        m->nccl_flow.start_ps + (ops->setup_ps ? ops->setup_ps(&f) : 0) + simulate(&f, ops);
+    uint64_t time_ps = m->nccl_flow.start_ps + (ops->setup_ps ? ops->setup_ps(&f) : 0) + simulate(&f, ops);
     return max_u64(m->nccl_flow.call_ps, time_ps);
 }

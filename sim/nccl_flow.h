@@ -29,8 +29,7 @@ bool nccl_flow_fits(const struct nccl_comm *comm, const struct nccl_choice *choi
 /* Only for what fits.  Time of one call from launch to end.  `choice` as nccl_predict() returns it, with found set;
  * `bytes` as there, and for COLLECTIVE_ALL_TO_ALL, where only choice->channels counts, what all
  * ranks' parts have together on one rank. */
-uint64_t nccl_flow_time_ps(const struct nccl_comm *comm, const struct machine *m,
-                           enum collective what, const struct nccl_choice *choice, uint64_t bytes,
-                           enum nccl_flow_extent extent);
+uint64_t nccl_flow_time_ps(const struct nccl_comm *comm, const struct machine *m, enum collective what,
+                           const struct nccl_choice *choice, uint64_t bytes, enum nccl_flow_extent extent);
 
 #endif

@@ -64,29 +64,27 @@ static void add_switch(struct nccl_flow *f, uint32_t from, uint32_t to, uint32_t
 {
     const struct machine *m = f->machine;
 
-    pipeline_add_edge(f->pipeline,
-                      &(struct pipeline_edge){.from = from,
-                                              .to = to,
-                                              .out_port = port,
-                                              .in_port = ENGINE_NO_PORT,
-                                              .factor = f->comm->nvls_graph.channels + 1,
-                                              .rate_bound = switch_rate(f) / f->channels,
-                                              .latency_ps = m->nccl_flow.hop_ps,
-                                              .slots = f->cut.slots});
+    pipeline_add_edge(f->pipeline, &(struct pipeline_edge){.from = from,
+                                                           .to = to,
+                                                           .out_port = port,
+                                                           .in_port = ENGINE_NO_PORT,
+                                                           .factor = f->comm->nvls_graph.channels + 1,
+                                                           .rate_bound = switch_rate(f) / f->channels,
+                                                           .latency_ps = m->nccl_flow.hop_ps,
+                                                           .slots = f->cut.slots});
 }
 
 static uint32_t add_stage(struct nccl_flow *f, const uint8_t *pattern, uint64_t step_ps)
 {
-    return pipeline_add_stage(
-        f->pipeline, &(struct pipeline_stage){.pattern = pattern,
-                                              .length = 1,
-                                              .period = 1,
-                                              .step_ps = step_ps,
-                                              .rate = copy_rate(f) / f->comm->nvls_graph.channels});
+    return pipeline_add_stage(f->pipeline,
+                              &(struct pipeline_stage){.pattern = pattern,
+                                                       .length = 1,
+                                                       .period = 1,
+                                                       .step_ps = step_ps,
+                                                       .rate = copy_rate(f) / f->comm->nvls_graph.channels});
 }
 
-void nccl_flow_nvls_gpu(struct nccl_flow *f, uint32_t node, uint32_t gpu, uint32_t *up_out,
-                        uint32_t *down_out)
+void nccl_flow_nvls_gpu(struct nccl_flow *f, uint32_t node, uint32_t gpu, uint32_t *up_out, uint32_t *down_out)
 {
     const struct machine *m = f->machine;
     uint32_t port = nccl_flow_nvlink_port(f, node, gpu);
@@ -108,8 +106,7 @@ static void build_nvls(struct nccl_flow *f)
     uint32_t up, down;
 
     for (uint32_t channel = 0; channel < f->channels_here; channel++)
-        for (uint32_t gpu = 0; gpu < (f->channels_here == f->channels ? f->comm->gpus_per_node : 1);
-             gpu++)
+        for (uint32_t gpu = 0; gpu < (f->channels_here == f->channels ? f->comm->gpus_per_node : 1); gpu++)
             nccl_flow_nvls_gpu(f, 0, gpu, &up, &down);
 }
 

@@ -53,11 +53,9 @@ static void add_ring(struct nccl_flow *f, uint32_t channel)
     for (uint32_t node = 0; node < f->nodes_here; node++) {
         uint32_t *here = cta + (size_t)node * gpus;
         for (uint32_t i = 0; i + 1 < gpus; i++)
-            nccl_flow_add_nvlink(f, here[i], here[i + 1], node, (rail + i) % gpus,
-                                 (rail + i + 1) % gpus, 1);
+            nccl_flow_add_nvlink(f, here[i], here[i + 1], node, (rail + i) % gpus, (rail + i + 1) % gpus, 1);
         if (f->comm->nodes == 1) {
-            nccl_flow_add_nvlink(f, here[gpus - 1], here[0], node, (rail + gpus - 1) % gpus, rail,
-                                 1);
+            nccl_flow_add_nvlink(f, here[gpus - 1], here[0], node, (rail + gpus - 1) % gpus, rail, 1);
         } else {
             uint32_t next = (node + 1) % f->nodes_here;
             nccl_flow_add_net(f, here[gpus - 1], cta[(size_t)next * gpus], node, next, rail, 1, 1);
@@ -70,8 +68,8 @@ static struct nccl_flow_cut cut_ring(const struct nccl_flow *f)
 {
     bool simple = f->protocol == NCCL_SIMPLE;
 
-    return nccl_flow_cut_make((double)f->bytes / f->channels, f->comm->ranks,
-                              chunk_bytes(f->protocol), simple ? RING_SLICES : 1, simple ? 4 : 8);
+    return nccl_flow_cut_make((double)f->bytes / f->channels, f->comm->ranks, chunk_bytes(f->protocol),
+                              simple ? RING_SLICES : 1, simple ? 4 : 8);
 }
 
 static void build_ring(struct nccl_flow *f)
@@ -81,12 +79,8 @@ static void build_ring(struct nccl_flow *f)
         add_ring(f, i);
 }
 
-const struct nccl_flow_ops nccl_flow_ring = {.channels = 1,
-                                             .nodes_alike = true,
-                                             .loops = 2,
-                                             .drifts = true,
-                                             .cut = cut_ring,
-                                             .build = build_ring};
+const struct nccl_flow_ops nccl_flow_ring = {
+    .channels = 1, .nodes_alike = true, .loops = 2, .drifts = true, .cut = cut_ring, .build = build_ring};
 
 /* ---- PAT ---- */
 
@@ -122,9 +116,5 @@ static void build_pat(struct nccl_flow *f)
         }
 }
 
-const struct nccl_flow_ops nccl_flow_pat = {.channels = 1,
-                                            .nodes_alike = true,
-                                            .loops = 2,
-                                            .drifts = true,
-                                            .cut = cut_pat,
-                                            .build = build_pat};
+const struct nccl_flow_ops nccl_flow_pat = {
+    .channels = 1, .nodes_alike = true, .loops = 2, .drifts = true, .cut = cut_pat, .build = build_pat};

@@ -69,10 +69,8 @@ static void add_tree(struct nccl_flow *f, uint32_t channel)
             leaf = leaf && parent_of(channel % TREES, other, nodes) != node;
         for (uint32_t i = 0; i < gpus; i++) {
             bool last = i + 1 == gpus && (i > 0 || leaf);
-            up[node * gpus + i] =
-                nccl_flow_add_cta(f, last ? nccl_flow_give : nccl_flow_pass, 1, 0.5);
-            down[node * gpus + i] =
-                nccl_flow_add_cta(f, last ? nccl_flow_take : nccl_flow_pass, 1, 0.5);
+            up[node * gpus + i] = nccl_flow_add_cta(f, last ? nccl_flow_give : nccl_flow_pass, 1, 0.5);
+            down[node * gpus + i] = nccl_flow_add_cta(f, last ? nccl_flow_take : nccl_flow_pass, 1, 0.5);
         }
         for (uint32_t i = 1; i < gpus; i++) {
             uint32_t near = (rail + i - 1) % gpus, far = (rail + i) % gpus;

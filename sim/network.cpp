@@ -41,8 +41,7 @@ static void simgrid_start()
         sigaction(kept_signals[i], &actions[i], nullptr);
 }
 
-static sg::Host *add_host(sg::NetZone *zone, const std::string &name,
-                          const std::vector<sg::LinkInRoute> &out,
+static sg::Host *add_host(sg::NetZone *zone, const std::string &name, const std::vector<sg::LinkInRoute> &out,
                           const std::vector<sg::LinkInRoute> &in)
 {
     sg::Host *host = zone->create_host(name, 1e9);
@@ -61,8 +60,7 @@ static void build_platform(network *n, const engine_config *config)
         std::string name = std::to_string(i);
         sg::Link *out = zone->create_link("out" + name, config->ports[i].rate);
         sg::Link *in = zone->create_link("in" + name, config->ports[i].rate);
-        n->hosts.push_back(
-            add_host(zone, "port" + name, {sg::LinkInRoute(out)}, {sg::LinkInRoute(in)}));
+        n->hosts.push_back(add_host(zone, "port" + name, {sg::LinkInRoute(out)}, {sg::LinkInRoute(in)}));
         outs.push_back(out);
         ins.push_back(in);
     }
@@ -88,8 +86,7 @@ network *network_create(const engine_config *config, network_hooks hooks)
     n->timer = nullptr;
     n->timer_ps = 0;
     build_platform(n.get(), config);
-    n->starter = config->api == ENGINE_KERNEL ? network_kernel_starter(n->hooks)
-                                              : network_s4u_starter(n->hooks);
+    n->starter = config->api == ENGINE_KERNEL ? network_kernel_starter(n->hooks) : network_s4u_starter(n->hooks);
     return n->starter != nullptr ? n.release() : nullptr;
 }
 
@@ -103,8 +100,7 @@ const char *network_version(void)
     return text;
 }
 
-void network_start(network *n, uint32_t flow, uint32_t src, uint32_t dst, uint64_t bytes,
-                   double rate_bound)
+void network_start(network *n, uint32_t flow, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound)
 {
     sg::Host *to = dst == ENGINE_NO_PORT ? n->hosts.back() : n->hosts[dst];
 

@@ -43,16 +43,15 @@ const char *network_version(void);
 struct network *network_create(const struct engine_config *config, struct network_hooks hooks);
 
 /* Either end counts ports, then groups; ENGINE_NO_PORT: none.  bytes > 0.  rate_bound 0: none. */
-void network_start(struct network *n, uint32_t flow, uint32_t src, uint32_t dst, uint64_t bytes,
-                   double rate_bound);
+void network_start(struct network *n, uint32_t flow, uint32_t src, uint32_t dst, uint64_t bytes, double rate_bound);
 
 /* Has advanced() called at `time_ps` at the latest.  An earlier alarm stays. */
 void network_alarm(struct network *n, uint64_t time_ps);
 
 /* Returns when no flow and no alarm is left. */
-void     network_run(struct network *n);
+void network_run(struct network *n);
 uint64_t network_now_ps(void);
-void     network_destroy(struct network *n);
+void network_destroy(struct network *n);
 
 #ifdef __cplusplus
 }

@@ -26,8 +26,7 @@ class NetworkModel : public Model, public NetworkModelIntf
 {
   public:
     virtual StandardLinkImpl *create_link(const std::string &, const std::vector<double> &) = 0;
-    virtual StandardLinkImpl *create_wifi_link(const std::string &,
-                                               const std::vector<double> &) = 0;
+    virtual StandardLinkImpl *create_wifi_link(const std::string &, const std::vector<double> &) = 0;
     virtual Action *communicate(s4u::Host *src, s4u::Host *dst, double size, double rate) = 0;
 };
 

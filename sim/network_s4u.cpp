@@ -20,8 +20,7 @@ class s4u_starter : public flow_starter
   public:
     explicit s4u_starter(const network_hooks &hooks) : hooks_(hooks)
     {
-        sg::Activity::on_completion_cb(
-            [this](const sg::Activity &activity) { completed(activity); });
+        sg::Activity::on_completion_cb([this](const sg::Activity &activity) { completed(activity); });
     }
 
     void start(uint32_t flow, sg::Host *src, sg::Host *dst, uint64_t bytes, double) override
@@ -46,8 +45,7 @@ class s4u_starter : public flow_starter
   private:
     void completed(const sg::Activity &activity)
     {
-        uint32_t flow =
-            static_cast<uint32_t>(reinterpret_cast<uintptr_t>(activity.get_data<void>()));
+        uint32_t flow = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(activity.get_data<void>()));
 
         ended_.push_back(comms_[flow]); /* SimGrid still uses it after this call */
         comms_[flow] = nullptr;
@@ -60,8 +58,7 @@ class s4u_starter : public flow_starter
         if (settling_)
             return;
         settling_ = true;
-        double soon =
-            std::nextafter(sg::Engine::get_clock(), std::numeric_limits<double>::infinity());
+        double soon = std::nextafter(sg::Engine::get_clock(), std::numeric_limits<double>::infinity());
         Timer::set(soon, [this] { settled(); });
     }
 

@@ -16,8 +16,8 @@ class flow_starter
 {
   public:
     virtual ~flow_starter() = default;
-    virtual void start(uint32_t flow, simgrid::s4u::Host *src, simgrid::s4u::Host *dst,
-                       uint64_t bytes, double rate_bound) = 0;
+    virtual void start(uint32_t flow, simgrid::s4u::Host *src, simgrid::s4u::Host *dst, uint64_t bytes,
+                       double rate_bound) = 0;
     /* The alarm set for `time_ps` has gone off: call advanced() with no earlier time. */
     virtual void alarm(uint64_t time_ps) = 0;
 };

@@ -35,8 +35,7 @@ struct pipeline {
     uint64_t *loop_end_ps;
 };
 
-struct pipeline *pipeline_create(struct engine *engine, uint32_t loops, uint64_t slice_bytes,
-                                 uint64_t last_bytes)
+struct pipeline *pipeline_create(struct engine *engine, uint32_t loops, uint64_t slice_bytes, uint64_t last_bytes)
 {
     struct pipeline *p = calloc(1, sizeof(*p));
 
@@ -169,8 +168,7 @@ static void operation_ends(struct pipeline *p, uint32_t stage)
 
     if (operation & PIPELINE_TAKE)
         for (uint32_t i = 0; i < s->in_count; i++)
-            engine_after(p->engine, p->edges[s->edges_in[i]].shape.latency_ps, slot_is_free, p,
-                         s->edges_in[i], 0);
+            engine_after(p->engine, p->edges[s->edges_in[i]].shape.latency_ps, slot_is_free, p, s->edges_in[i], 0);
     p->loop_end_ps[loop_of(s)] = max_u64(p->loop_end_ps[loop_of(s)], engine_now_ps(p->engine));
     s->done++;
     s->busy = false;
@@ -202,8 +200,7 @@ static void edge_move(struct pipeline *p, uint32_t stage, uint32_t edge)
     if (e->out_port == ENGINE_NO_PORT && e->in_port == ENGINE_NO_PORT)
         engine_after(p->engine, duration_ps(bytes, e->rate_bound), edge_moved, p, stage, edge);
     else
-        engine_flow(p->engine, e->out_port, e->in_port, bytes, e->rate_bound, edge_moved, p, stage,
-                    edge);
+        engine_flow(p->engine, e->out_port, e->in_port, bytes, e->rate_bound, edge_moved, p, stage, edge);
 }
 
 static void operation_moves(void *arg, uint64_t stage, uint64_t unused)

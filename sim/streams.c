@@ -25,7 +25,7 @@
 
 #define PIECES_MAX 32
 #define BF16_BYTES 2.0
-#define F32_BYTES  4.0
+#define F32_BYTES 4.0
 #define FOREVER_PS 1e15
 
 struct lanes {
@@ -60,8 +60,7 @@ static double merge(struct lanes *l)
     double rows = (double)(a->batch * a->heads * ceil_div(a->seq, world_ranks(l->setup->world)));
     double rate = l->setup->machine->gpu.memory_rate;
 
-    return run(l, &l->compute, 0, 1,
-               rate > 0 ? transfer_ps(3 * F32_BYTES * rows * (double)a->head_dim, rate) : 0);
+    return run(l, &l->compute, 0, 1, rate > 0 ? transfer_ps(3 * F32_BYTES * rows * (double)a->head_dim, rate) : 0);
 }
 
 /* What is computed on, or of, some rows. */
@@ -73,12 +72,10 @@ static double compute(struct lanes *l, double ready, uint64_t rows)
 
     if (!l->attention) {
         piece.m = rows;
-        return run(l, &l->compute, ready, 1,
-                   (double)gemm_piece_ps(setup->machine, piece, l->sms, l->step_ps));
+        return run(l, &l->compute, ready, 1, (double)gemm_piece_ps(setup->machine, piece, l->sms, l->step_ps));
     }
     l->merges = true;
-    run(l, &l->compute, ready, 1,
-        (double)attention_piece_ps(setup->machine, &piece, setup->world, rows, l->sms));
+    run(l, &l->compute, ready, 1, (double)attention_piece_ps(setup->machine, &piece, setup->world, rows, l->sms));
     return merges ? merge(l) : l->compute;
 }
 
@@ -105,8 +102,7 @@ static double copy(struct lanes *l, double ready, double rows, uint32_t calls)
     double rate = m->nvlink.engine_rate < m->nvlink.rate ? m->nvlink.engine_rate : m->nvlink.rate;
 
     return run(l, &l->copy, ready, calls,
-               (double)calls * (double)m->nvlink.engine_ps +
-                   transfer_ps(rows * l->row_bytes, rate));
+               (double)calls * (double)m->nvlink.engine_ps + transfer_ps(rows * l->row_bytes, rate));
 }
 
 static double send(struct lanes *l, double ready, double rows)
@@ -114,8 +110,7 @@ static double send(struct lanes *l, double ready, double rows)
     const struct machine *m = l->setup->machine;
     double rate = m->nic.rate * (double)m->nic.per_gpu;
 
-    return run(l, &l->net, ready, 1,
-               (double)nccl_send_recv_fixed_ps(m) + transfer_ps(rows * l->row_bytes, rate));
+    return run(l, &l->net, ready, 1, (double)nccl_send_recv_fixed_ps(m) + transfer_ps(rows * l->row_bytes, rate));
 }
 
 static uint64_t remote_rows(const struct lanes *l)
@@ -338,6 +333,6 @@ void streams_cut_print(const struct streams_cut *cut, char *out, size_t out_byte
     else if (cut->remote && cut->local)
         snprintf(out, out_bytes, "%u remote + %u local pieces%s", cut->remote, cut->local, own);
     else
-        snprintf(out, out_bytes, "%u piece%s%s", cut->remote + cut->local,
-                 cut->remote + cut->local == 1 ? "" : "s", own);
+        snprintf(out, out_bytes, "%u piece%s%s", cut->remote + cut->local, cut->remote + cut->local == 1 ? "" : "s",
+                 own);
 }

@@ -12,12 +12,8 @@ static inline bool is_moe(const struct kernel *k)
 /* tokens x hidden = m x k, inter = n; never more rows than there is room for. */
 static inline struct problem moe_like(struct problem p)
 {
-    p.moe = (struct moe_problem){.tokens = p.m,
-                                 .hidden = p.k,
-                                 .inter = p.n,
-                                 .experts = 11,
-                                 .top_k = 3,
-                                 .capacity = 1e3};
+    p.moe =
+        (struct moe_problem){.tokens = p.m, .hidden = p.k, .inter = p.n, .experts = 11, .top_k = 3, .capacity = 1e3};
     return p;
 }
 

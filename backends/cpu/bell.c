@@ -13,8 +13,7 @@ uint32_t bell_read(struct bell *b)
 
 void bell_sleep(struct bell *b, uint32_t seen, uint64_t nanoseconds)
 {
-    struct timespec limit = {.tv_sec = (time_t)(nanoseconds / 1000000000),
-                             .tv_nsec = (long)(nanoseconds % 1000000000)};
+    struct timespec limit = {.tv_sec = (time_t)(nanoseconds / 1000000000), .tv_nsec = (long)(nanoseconds % 1000000000)};
 
     atomic_fetch_add_explicit(&b->sleepers, 1, memory_order_relaxed);
     syscall(SYS_futex, &b->rings, FUTEX_WAIT_PRIVATE, seen, &limit, NULL, 0);

@@ -18,7 +18,7 @@ struct bell {
 
 /* Read first, then look for something to do, then sleep: a ring in between is not lost. */
 uint32_t bell_read(struct bell *b);
-void     bell_sleep(struct bell *b, uint32_t seen, uint64_t nanoseconds);
-void     bell_ring(struct bell *b);
+void bell_sleep(struct bell *b, uint32_t seen, uint64_t nanoseconds);
+void bell_ring(struct bell *b);
 
 #endif

@@ -10,8 +10,8 @@
 #define STACK_BYTES (1 << 20)
 
 static const struct option cpu_options[] = {
-    {"threads_per_crew", OPTION_COUNT, offsetof(struct cpu_options, threads_per_crew), "2", 1, 256,
-     NULL, "threads that a crew gets at most; results never depend on it"},
+    {"threads_per_crew", OPTION_COUNT, offsetof(struct cpu_options, threads_per_crew), "2", 1, 256, NULL,
+     "threads that a crew gets at most; results never depend on it"},
     {"fifo", OPTION_COUNT, offsetof(struct cpu_options, fifo), "64", 1, 65536, NULL,
      "puts that may wait for a rank's proxy"},
     {"timeout", OPTION_TIME, offsetof(struct cpu_options, timeout_ps), "10s", 1e9, 3.6e15, NULL,
@@ -58,8 +58,7 @@ static void run_threads(struct fleet *f)
 
     if (fleet_net_start(f) < 0)
         return;
-    while (started < f->worker_count &&
-           start(&f->workers[started].thread, worker_main, &f->workers[started]))
+    while (started < f->worker_count && start(&f->workers[started].thread, worker_main, &f->workers[started]))
         started++;
     if (started < f->worker_count) {
         fleet_stop(f, STOP_START);
@@ -150,9 +149,8 @@ static void fill_checks(const struct fleet *f, struct run_result *r)
         size_t used = strlen(r->report);
 
         r->status = ST_WRONG;
-        snprintf(r->report + used, sizeof r->report - used,
-                 "\n%" PRIu64 " of %" PRIu64 " elements are wrong", r->elements_wrong,
-                 r->elements_checked);
+        snprintf(r->report + used, sizeof r->report - used, "\n%" PRIu64 " of %" PRIu64 " elements are wrong",
+                 r->elements_wrong, r->elements_checked);
     }
 }
 
@@ -164,13 +162,10 @@ static void fill_result(const struct fleet *f, struct run_result *r)
     fill_crews(f, r);
     fill_checks(f, r);
     switch ((enum stop)f->stop) {
-    case STOP_NOT:
-        fill_samples(f, r);
-        break;
+    case STOP_NOT: fill_samples(f, r); break;
     case STOP_START:
         r->status = ST_ENVIRONMENT;
-        snprintf(r->report, sizeof r->report,
-                 "cpu: the system refused to start %" PRIu32 " threads", f->worker_count);
+        snprintf(r->report, sizeof r->report, "cpu: the system refused to start %" PRIu32 " threads", f->worker_count);
         break;
     case STOP_OVERFLOW:
         r->status = f->failed;
@@ -199,11 +194,9 @@ static enum status refuse_memory(const struct job *job, uint64_t needed, struct 
         snprintf(r->report, sizeof r->report,
                  "cpu: this needs up to %.0f MiB for the windows of %" PRIu32
                  " ranks and the check, the limit is %.0f MiB",
-                 (double)needed / mib, world_ranks(job->program->world),
-                 (double)job->memory_limit_bytes / mib);
+                 (double)needed / mib, world_ranks(job->program->world), (double)job->memory_limit_bytes / mib);
     else
-        snprintf(r->report, sizeof r->report, "cpu: the system did not give up to %.0f MiB",
-                 (double)needed / mib);
+        snprintf(r->report, sizeof r->report, "cpu: the system did not give up to %.0f MiB", (double)needed / mib);
     return r->status = ST_MEMORY;
 }
 

@@ -50,8 +50,7 @@ static void add_bytes(uint64_t *sum, uint64_t count, uint64_t bytes)
 {
     uint64_t product;
 
-    if (__builtin_mul_overflow(count, bytes, &product) ||
-        __builtin_add_overflow(*sum, product, sum))
+    if (__builtin_mul_overflow(count, bytes, &product) || __builtin_add_overflow(*sum, product, sum))
         *sum = UINT64_MAX;
 }
 
@@ -67,8 +66,7 @@ uint64_t fleet_memory_bytes(const struct job *job)
 
     add_bytes(&sum, ranks, program_window_bytes(p) + WINDOW_ALIGN_BYTES);
     add_bytes(&sum, ranks, (uint64_t)p->flag_count * sizeof(struct counter));
-    add_bytes(&sum, ranks,
-              sizeof(struct rank) + OWN_FLAG_COUNT * sizeof(struct counter));
+    add_bytes(&sum, ranks, sizeof(struct rank) + OWN_FLAG_COUNT * sizeof(struct counter));
     add_bytes(&sum, world_ranks(p->world), sizeof(uint8_t *));
     add_bytes(&sum, ranks * workers, sizeof(struct worker) + STACK_USED_BYTES);
     if (p->world.nodes > 1) {

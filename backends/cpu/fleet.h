@@ -55,44 +55,44 @@ enum own_flag { OWN_BEGUN, OWN_ARRIVED, OWN_ALIGNED, OWN_FLAG_COUNT };
 
 /* What a worker is at: plain data of the worker, read by others after it has ended. */
 struct position {
-    uint64_t        epoch, index;
-    uint32_t        queue;
-    enum op         op;
+    uint64_t epoch, index;
+    uint32_t queue;
+    enum op op;
     enum wait_phase phase;
-    uint32_t        step; /* of a segment wait, else NO_STEP */
+    uint32_t step; /* of a segment wait, else NO_STEP */
 };
 
 #define NO_STEP UINT32_MAX
 
 struct worker {
-    struct fleet   *fleet;
-    struct rank    *rank;
-    uint32_t        crew, place; /* place: in the crew */
-    pthread_t       thread;
+    struct fleet *fleet;
+    struct rank *rank;
+    uint32_t crew, place; /* place: in the crew */
+    pthread_t thread;
     struct scratch *scratch;
     struct position at;
 
-    _Atomic uint32_t blocked_flag;   /* NO_FLAG: running or ended */
+    _Atomic uint32_t blocked_flag; /* NO_FLAG: running or ended */
     _Atomic uint64_t blocked_target;
-    uint64_t         blocked_since_ns;
-    uint64_t         given_up_value; /* of the flag, when the run stopped */
+    uint64_t blocked_since_ns;
+    uint64_t given_up_value; /* of the flag, when the run stopped */
 
     uint64_t tasks, puts, put_bytes, put_control_bytes;
-    uint64_t paused_ns; /* in waits of tasks, this epoch */
+    uint64_t paused_ns;                                       /* in waits of tasks, this epoch */
     uint64_t busy_ns, idle_ns, waiting_ns[RESULT_CAUSES_MAX]; /* counted epochs */
 
     struct trace_log log;
-    bool             begun; /* the task's entry waits are met */
+    bool begun; /* the task's entry waits are met */
 };
 
 struct command;
 
 struct fifo {
-    struct command  *slots; /* NULL: the program has no second node */
-    uint32_t         capacity;
+    struct command *slots; /* NULL: the program has no second node */
+    uint32_t capacity;
     _Atomic uint32_t filled; /* slots */
-    uint64_t         random; /* the proxy's: which slot comes next */
-    struct bell      emptied;
+    uint64_t random;         /* the proxy's: which slot comes next */
+    struct bell emptied;
     struct trace_log log; /* the proxy's */
 };
 
@@ -108,20 +108,20 @@ struct arrival {
 #define RANK_BELLS 16
 
 struct rank {
-    struct fleet       *fleet;
-    uint32_t            index;
-    uint8_t            *window;
-    struct counter     *flags;
-    struct bell         bells[RANK_BELLS]; /* flag f's is f % RANK_BELLS: a signal wakes few that wait for another */
-    struct counter      popped[PROGRAM_QUEUES_MAX]; /* this epoch */
-    struct counter      signals; /* received */
-    struct fifo         fifo;
-    uint64_t           *put_flags; /* by flag: what puts from other nodes raise; NULL as fifo.slots */
-    struct arrival     *arrivals;
-    uint32_t            arrival_count;
+    struct fleet *fleet;
+    uint32_t index;
+    uint8_t *window;
+    struct counter *flags;
+    struct bell bells[RANK_BELLS]; /* flag f's is f % RANK_BELLS: a signal wakes few that wait for another */
+    struct counter popped[PROGRAM_QUEUES_MAX]; /* this epoch */
+    struct counter signals;                    /* received */
+    struct fifo fifo;
+    uint64_t *put_flags; /* by flag: what puts from other nodes raise; NULL as fifo.slots */
+    struct arrival *arrivals;
+    uint32_t arrival_count;
     struct check_report check;
-    uint64_t            epoch; /* begun last */
-    uint64_t            started_ns[EPOCH_TIMES], ended_ns[EPOCH_TIMES]; /* by epoch % EPOCH_TIMES */
+    uint64_t epoch;                                          /* begun last */
+    uint64_t started_ns[EPOCH_TIMES], ended_ns[EPOCH_TIMES]; /* by epoch % EPOCH_TIMES */
 };
 
 enum stop {
@@ -135,18 +135,18 @@ enum stop {
 };
 
 struct fleet {
-    const struct job         *job;
-    const struct program     *program;
+    const struct job *job;
+    const struct program *program;
     const struct cpu_options *options;
-    uint64_t                  epochs;
-    uint32_t                  first_rank, rank_count; /* that live here */
-    uint32_t                  worker_count, crew_threads[PROGRAM_CREWS_MAX];
-    struct rank              *ranks;
-    struct worker            *workers; /* by rank, then crew */
-    uint8_t                 **windows; /* by number in the world; NULL: elsewhere */
-    struct memory             memory;
-    uint64_t                  started_ns;
-    struct trace_log          log; /* an empty one, as threads begin with */
+    uint64_t epochs;
+    uint32_t first_rank, rank_count; /* that live here */
+    uint32_t worker_count, crew_threads[PROGRAM_CREWS_MAX];
+    struct rank *ranks;
+    struct worker *workers; /* by rank, then crew */
+    uint8_t **windows;      /* by number in the world; NULL: elsewhere */
+    struct memory memory;
+    uint64_t started_ns;
+    struct trace_log log; /* an empty one, as threads begin with */
 
     _Atomic uint32_t stop;     /* enum stop: the abort word, which every wait looks at */
     _Atomic uint64_t active;   /* running workers and undelivered puts: what can still signal */
@@ -156,13 +156,13 @@ struct fleet {
     _Atomic uint64_t aligned;  /* ranks that have come to the end of an epoch, all epochs */
     _Atomic uint64_t dropped;  /* pairs that routes dropped */
     _Atomic uint32_t failures;
-    char             failure[640]; /* the first one's words */
-    enum status      failed;
-    struct bell      end_bell;
+    char failure[640]; /* the first one's words */
+    enum status failed;
+    struct bell end_bell;
 
-    struct way            way; /* between nodes; where there is a second one */
-    struct proxy         *proxy;
-    struct bell           proxy_bell; /* rings for every command */
+    struct way way; /* between nodes; where there is a second one */
+    struct proxy *proxy;
+    struct bell proxy_bell; /* rings for every command */
     struct proxy_counters puts;
 };
 
@@ -204,15 +204,15 @@ bool worker_await(struct worker *w, uint32_t flag, uint64_t target); /* false: t
 /* ---- fleet_worker.c, fleet_epoch.c, fleet_fifo.c, fleet_watch.c, fleet_hang.c ---- */
 
 void *worker_main(void *worker);
-void  worker_log_wait(struct worker *w, uint32_t flag, uint64_t target, uint64_t since_ns); /* until now */
+void worker_log_wait(struct worker *w, uint32_t flag, uint64_t target, uint64_t since_ns); /* until now */
 
 uint32_t own_flag(const struct fleet *f, enum own_flag flag);
-bool     epoch_turn(struct worker *w, uint64_t epoch); /* all of this rank's workers have arrived */
+bool epoch_turn(struct worker *w, uint64_t epoch); /* all of this rank's workers have arrived */
 
 uint64_t fifo_bytes(uint64_t capacity);
-bool     fifo_push(struct worker *w, const struct task *t, const struct trace_entry *by);
+bool fifo_push(struct worker *w, const struct task *t, const struct trace_entry *by);
 uint32_t fifo_collect(const struct rank *r, struct hang_open *out); /* puts under way; returns how many */
-extern const struct proxy_source fifo_source; /* of struct rank */
+extern const struct proxy_source fifo_source;                       /* of struct rank */
 
 void fleet_watch(struct fleet *f);
 void fleet_report_hang(const struct fleet *f, char *out, size_t out_bytes);
@@ -224,9 +224,9 @@ void fleet_report_hang(const struct fleet *f, char *out, size_t out_bytes);
 enum status fleet_net_open(struct fleet *f);
 enum status fleet_net_start(struct fleet *f); /* the proxy */
 enum status fleet_net_meet(struct fleet *f);  /* returns once every node's process has come here */
-void        fleet_net_check(struct fleet *f); /* stops the run when the way between nodes is broken */
-void        fleet_net_stop(struct fleet *f);
-void        fleet_net_close(struct fleet *f); /* safe on whatever open left behind */
-uint64_t    fleet_net_bytes(const struct job *job); /* that it allocates, at most */
+void fleet_net_check(struct fleet *f);        /* stops the run when the way between nodes is broken */
+void fleet_net_stop(struct fleet *f);
+void fleet_net_close(struct fleet *f);           /* safe on whatever open left behind */
+uint64_t fleet_net_bytes(const struct job *job); /* that it allocates, at most */
 
 #endif

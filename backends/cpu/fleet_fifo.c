@@ -24,8 +24,8 @@ static struct command *claim(struct fifo *f)
     for (uint32_t i = 0; i < f->capacity; i++) {
         uint32_t empty = SLOT_EMPTY;
 
-        if (atomic_compare_exchange_strong_explicit(&f->slots[i].state, &empty, SLOT_CLAIMED,
-                                                    memory_order_acquire, memory_order_relaxed))
+        if (atomic_compare_exchange_strong_explicit(&f->slots[i].state, &empty, SLOT_CLAIMED, memory_order_acquire,
+                                                    memory_order_relaxed))
             return &f->slots[i];
     }
     return NULL;
@@ -100,16 +100,14 @@ static struct command *find_filled(struct fifo *f)
 static const struct signal *remote_signal(const struct fleet *f, uint32_t rank, const struct task *t)
 {
     for (uint32_t i = 0; i < t->signal_count; i++)
-        if (t->signals[i].rank != RANK_NODE &&
-            !world_same_node(f->program->world, rank, t->signals[i].rank))
+        if (t->signals[i].rank != RANK_NODE && !world_same_node(f->program->world, rank, t->signals[i].rank))
             return &t->signals[i];
     return NULL;
 }
 
 static uint64_t window_offset(const struct program *p, const struct operand *o, uint64_t epoch)
 {
-    return program_buffer_offset(p, o->buffer, epoch) +
-           o->offset * dtype_bytes(p->buffers[o->buffer].dtype);
+    return program_buffer_offset(p, o->buffer, epoch) + o->offset * dtype_bytes(p->buffers[o->buffer].dtype);
 }
 
 /* This put raises the flag, once an epoch, and nobody else does: it knows the value. */

@@ -64,8 +64,7 @@ void fleet_stop(struct fleet *f, enum stop why)
 {
     uint32_t none = STOP_NOT;
 
-    atomic_compare_exchange_strong_explicit(&f->stop, &none, why, memory_order_relaxed,
-                                            memory_order_relaxed);
+    atomic_compare_exchange_strong_explicit(&f->stop, &none, why, memory_order_relaxed, memory_order_relaxed);
     for (uint32_t i = 0; i < f->rank_count; i++) {
         for (uint32_t b = 0; b < RANK_BELLS; b++)
             bell_ring(&f->ranks[i].bells[b]);

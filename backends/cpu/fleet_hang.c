@@ -29,8 +29,7 @@ static bool at_work(const struct fleet *f, const struct worker *w)
            w->at.index < program_queue_length(f->program, w->rank->index, w->at.queue);
 }
 
-static void collect_workers(const struct fleet *f, struct hang *h, struct stuck *stuck,
-                            struct hang_open *open)
+static void collect_workers(const struct fleet *f, struct hang *h, struct stuck *stuck, struct hang_open *open)
 {
     for (uint32_t i = 0; i < f->worker_count; i++) {
         const struct worker *w = &f->workers[i];
@@ -38,8 +37,8 @@ static void collect_workers(const struct fleet *f, struct hang *h, struct stuck 
         if (w->blocked_flag < f->program->flag_count) /* not on its own rank */
             stuck[h->stuck_count++] = describe(w);
         else if (at_work(f, w))
-            open[h->open_count++] = (struct hang_open){w->rank->index, w->at.queue,     w->at.index,
-                                                       w->at.epoch,    "was under way", true};
+            open[h->open_count++] =
+                (struct hang_open){w->rank->index, w->at.queue, w->at.index, w->at.epoch, "was under way", true};
     }
     for (uint32_t i = 0; i < f->rank_count; i++)
         h->open_count += fifo_collect(&f->ranks[i], open + h->open_count);
@@ -64,14 +63,10 @@ static void collect_ranks(const struct fleet *f, struct hang_rank *out)
 static const char *headline(const struct fleet *f)
 {
     switch ((enum stop)f->stop) {
-    case STOP_QUIESCENT:
-        return "no progress: every worker waits and nothing is in flight";
-    case STOP_INTERRUPTED:
-        return "stopped from outside";
-    case STOP_NET:
-        return f->failure;
-    default:
-        return "no progress: no flag has moved for the time-out, but some tasks were still running";
+    case STOP_QUIESCENT: return "no progress: every worker waits and nothing is in flight";
+    case STOP_INTERRUPTED: return "stopped from outside";
+    case STOP_NET: return f->failure;
+    default: return "no progress: no flag has moved for the time-out, but some tasks were still running";
     }
 }
 
@@ -80,7 +75,7 @@ void fleet_report_hang(const struct fleet *f, char *out, size_t out_bytes)
     struct stuck *stuck = calloc(f->worker_count + 1, sizeof *stuck);
     struct hang_open *open = calloc(open_at_most(f), sizeof *open);
     struct hang_rank *ranks = calloc(world_ranks(f->program->world), sizeof *ranks);
-    char (*fates)[HANG_FATE_BYTES] = calloc(f->program->world.nodes, sizeof *fates);
+    char(*fates)[HANG_FATE_BYTES] = calloc(f->program->world.nodes, sizeof *fates);
 
     if (stuck && open && ranks && fates) {
         struct hang hang = {.program = f->program,

@@ -9,12 +9,12 @@
 static struct trace_entry entry_of(const struct worker *w, enum trace_entry_kind kind, uint64_t begin_ns)
 {
     return (struct trace_entry){.kind = kind,
-                              .lane = {w->rank->index, w->crew, w->place},
-                              .at = {w->at.queue, w->at.op, w->at.index, w->at.epoch},
-                              .begin_ns = begin_ns,
-                              .end_ns = clock_now_ns(),
-                              .rank = w->rank->index,
-                              .inside = w->begun};
+                                .lane = {w->rank->index, w->crew, w->place},
+                                .at = {w->at.queue, w->at.op, w->at.index, w->at.epoch},
+                                .begin_ns = begin_ns,
+                                .end_ns = clock_now_ns(),
+                                .rank = w->rank->index,
+                                .inside = w->begun};
 }
 
 void worker_log_wait(struct worker *w, uint32_t flag, uint64_t target, uint64_t since_ns)
@@ -64,8 +64,7 @@ static bool await(struct worker *w, const struct wait *wait)
     const struct program *p = w->fleet->program;
 
     for (uint32_t i = 0; i < wait->count; i++)
-        if (!await_flag(w, wait->flag + i,
-                        program_wait_target(p, w->rank->index, wait, i, w->at.epoch)))
+        if (!await_flag(w, wait->flag + i, program_wait_target(p, w->rank->index, wait, i, w->at.epoch)))
             return false;
     return true;
 }
@@ -194,8 +193,7 @@ static bool drain(struct worker *w, uint32_t queue)
 
     w->at.queue = queue;
     for (;;) {
-        w->at.index =
-            atomic_fetch_add_explicit(&w->rank->popped[queue].value, 1, memory_order_relaxed);
+        w->at.index = atomic_fetch_add_explicit(&w->rank->popped[queue].value, 1, memory_order_relaxed);
         if (w->at.index >= length)
             return true;
         program_task(p, w->rank->index, queue, w->at.index, &t);
@@ -220,8 +218,8 @@ static bool arrive(struct worker *w, uint64_t epoch)
 {
     struct fleet *f = w->fleet;
     uint64_t workers = f->worker_count / f->rank_count;
-    uint64_t before = atomic_fetch_add_explicit(&w->rank->flags[own_flag(f, OWN_ARRIVED)].value, 1,
-                                                memory_order_acq_rel);
+    uint64_t before =
+        atomic_fetch_add_explicit(&w->rank->flags[own_flag(f, OWN_ARRIVED)].value, 1, memory_order_acq_rel);
 
     if (before + 1 == epoch * workers)
         return epoch_turn(w, epoch);

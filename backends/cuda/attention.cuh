@@ -61,8 +61,7 @@ PTX void release_values(const site &s, const panel_ring &values)
 /* ---- products ---- */
 
 /* Once the next block of keys has arrived, unless that has been seen.  Returns what stands in it. */
-template <int D>
-PTX key_block multiply_keys(const site &s, const panel_ring &ring, bool arrived, attending<D> &a)
+template <int D> PTX key_block multiply_keys(const site &s, const panel_ring &ring, bool arrived, attending<D> &a)
 {
     uint32_t at = panel_of(ring);
     uint64_t keys = wgmma_operand(s.shared + at * PANEL_BYTES);
@@ -82,8 +81,7 @@ PTX key_block multiply_keys(const site &s, const panel_ring &ring, bool arrived,
 
 /* Once the values of a block with so many keys have arrived, unless that has been seen. */
 template <int D>
-PTX void multiply_values(const site &s, const panel_ring &ring, uint32_t keys, bool arrived,
-                         attending<D> &a)
+PTX void multiply_values(const site &s, const panel_ring &ring, uint32_t keys, bool arrived, attending<D> &a)
 {
     uint32_t at = panel_of(ring);
     uint64_t values = wgmma_operand_rows(s.shared + VALUES_AT + at * PANEL_BYTES, PANEL_BYTES);
@@ -111,8 +109,7 @@ template <int D> PTX constexpr bool takes_turns(void)
 template <int D> PTX void await_turn(const site &s, consumer &c, uint32_t group)
 {
     if (takes_turns<D>())
-        await_barrier_consumer(s, barrier_at(s, BARRIER_TURN + group),
-                               take_turn(c, TURN_MULTIPLY) ^ group ^ 1);
+        await_barrier_consumer(s, barrier_at(s, BARRIER_TURN + group), take_turn(c, TURN_MULTIPLY) ^ group ^ 1);
 }
 
 template <int D> PTX void pass_turn(const site &s, uint32_t group)
@@ -122,24 +119,20 @@ template <int D> PTX void pass_turn(const site &s, uint32_t group)
 }
 
 /* What the next turn needs is looked for before it comes: a look takes long beside the products. */
-template <int D>
-PTX void look_early(const site &s, const panel_ring &keys, bool &sees_keys, bool &sees_values)
+template <int D> PTX void look_early(const site &s, const panel_ring &keys, bool &sees_keys, bool &sees_values)
 {
     panel_ring values = panels_before(keys, D / 64);
 
     if (!takes_turns<D>())
         return;
-    sees_keys =
-        barrier_test(barrier_at(s, BARRIER_KEYS_FULL + panel_of(keys)), panel_phase(keys));
-    sees_values =
-        barrier_test(barrier_at(s, BARRIER_VALUES_FULL + panel_of(values)), panel_phase(values));
+    sees_keys = barrier_test(barrier_at(s, BARRIER_KEYS_FULL + panel_of(keys)), panel_phase(keys));
+    sees_values = barrier_test(barrier_at(s, BARRIER_VALUES_FULL + panel_of(values)), panel_phase(values));
 }
 
 /* ---- all of it ---- */
 
 template <int D>
-PTX key_block attend_first(const site &s, consumer &c, const gpu_task &t, uint32_t slot,
-                           attending<D> &a)
+PTX key_block attend_first(const site &s, consumer &c, const gpu_task &t, uint32_t slot, attending<D> &a)
 {
     key_block block;
 
@@ -160,8 +153,7 @@ PTX key_block attend_first(const site &s, consumer &c, const gpu_task &t, uint32
 
 /* `block`: the last one; `arrived`: the next keys and the last values have been seen. */
 template <int D>
-PTX void attend_next(const site &s, consumer &c, uint32_t group, key_block &block, bool &arrived,
-                     attending<D> &a)
+PTX void attend_next(const site &s, consumer &c, uint32_t group, key_block &block, bool &arrived, attending<D> &a)
 {
     panel_ring values = panels_before(c.keys, D / 64);
     uint32_t keys = block.keys;
@@ -184,8 +176,7 @@ PTX void attend_next(const site &s, consumer &c, uint32_t group, key_block &bloc
         arrived = __all_sync(ALL_LANES, sees_keys && sees_values);
 }
 
-template <int D>
-PTX void attend_last(const site &s, const panel_ring &values, uint32_t keys, attending<D> &a)
+template <int D> PTX void attend_last(const site &s, const panel_ring &values, uint32_t keys, attending<D> &a)
 {
     multiply_values(s, values, keys, false, a);
     wgmma_wait<0>();
@@ -193,8 +184,7 @@ PTX void attend_last(const site &s, const panel_ring &values, uint32_t keys, att
     release_values(s, values);
 }
 
-template <int D>
-PTX void attend_blocks(const site &s, consumer &c, const gpu_task &t, uint32_t slot)
+template <int D> PTX void attend_blocks(const site &s, consumer &c, const gpu_task &t, uint32_t slot)
 {
     uint32_t blocks = __reduce_max_sync(ALL_LANES, t.k);
     uint32_t group = __shfl_sync(ALL_LANES, thread_index() / 128 - 1, 0);

@@ -51,16 +51,14 @@ PTX void load_queries(const site &s, const attention_feed &f, uint32_t panels, u
     for (uint32_t i = 0; i < 2 * panels; i++) {
         uint32_t group = i / panels, panel = i % panels;
 
-        tensor_load(s.shared + STAGING_AT + group * STAGING_BYTES +
-                        (QUERIES_BOX + panel) * STAGING_BOX_BYTES,
+        tensor_load(s.shared + STAGING_AT + group * STAGING_BYTES + (QUERIES_BOX + panel) * STAGING_BOX_BYTES,
                     f.queries, f.col + panel * 64, f.row + group * 64, full);
     }
 }
 
 /* Before the task is published.  Behind another attention its queries' place is free as soon as that has
  * taken its own; behind other tasks only the loader knows. */
-PTX void feed_task(const site &s, attention_fetcher &a, const gpu_task &t, uint32_t slot,
-                   uint32_t lane)
+PTX void feed_task(const site &s, attention_fetcher &a, const gpu_task &t, uint32_t slot, uint32_t lane)
 {
     attention_feed &f = feed_at(s, slot);
 
@@ -108,8 +106,8 @@ PTX void feed_runs(const site &s, run_ring &r, const gpu_task &t)
             continue;
         await_flags(s, g.wait, GPU_LOAD, t, i);
         feed_run(s, r,
-                 {keys, position == GPU_UNMASKED ? KEYS_FAR_BEHIND : g.position - position,
-                  t.a_row + (uint32_t)g.a_add, t.b_row + (uint32_t)g.b_add});
+                 {keys, position == GPU_UNMASKED ? KEYS_FAR_BEHIND : g.position - position, t.a_row + (uint32_t)g.a_add,
+                  t.b_row + (uint32_t)g.b_add});
         any = true;
     }
     if (!any)

@@ -20,8 +20,8 @@ struct attention_loader {
     late_values late;
 };
 
-PTX void load_panels(const site &s, const void *map, uint32_t row, uint32_t col, uint32_t panels,
-                     uint32_t to, uint32_t full)
+PTX void load_panels(const site &s, const void *map, uint32_t row, uint32_t col, uint32_t panels, uint32_t to,
+                     uint32_t full)
 {
     barrier_expect(full, panels * PANEL_BYTES);
     for (uint32_t i = 0; i < panels; i++)
@@ -42,22 +42,20 @@ PTX void load_late_values(const site &s, attention_loader &l)
     l.late.panels = 0;
 }
 
-PTX void load_keys(const site &s, attention_loader &l, const void *map, uint32_t row, uint32_t col,
-                   uint32_t panels, const key_block &block)
+PTX void load_keys(const site &s, attention_loader &l, const void *map, uint32_t row, uint32_t col, uint32_t panels,
+                   const key_block &block)
 {
     uint32_t at = panel_of(l.keys);
 
     await_barrier(s, barrier_at(s, BARRIER_KEYS_EMPTY + at), panel_phase(l.keys) ^ 1);
     *key_block_at(s, l.keys) = block;
-    load_panels(s, map, row, col, panels, s.shared + at * PANEL_BYTES,
-                barrier_at(s, BARRIER_KEYS_FULL + at));
+    load_panels(s, map, row, col, panels, s.shared + at * PANEL_BYTES, barrier_at(s, BARRIER_KEYS_FULL + at));
     panels_advance(l.keys, panels);
 }
 
 PTX bool late_values_fit(const site &s, const attention_loader &l)
 {
-    return barrier_test(barrier_at(s, BARRIER_VALUES_EMPTY + panel_of(l.values)),
-                        panel_phase(l.values) ^ 1);
+    return barrier_test(barrier_at(s, BARRIER_VALUES_EMPTY + panel_of(l.values)), panel_phase(l.values) ^ 1);
 }
 
 /* Before the loader waits for something that may take long, what can be loaded is. */
@@ -77,8 +75,7 @@ PTX key_run take_run(const site &s, attention_loader &l)
 }
 
 /* Returns how many blocks it has been. */
-PTX uint32_t load_run(const site &s, attention_loader &l, const attention_feed &f,
-                      const gpu_task &t)
+PTX uint32_t load_run(const site &s, attention_loader &l, const attention_feed &f, const gpu_task &t)
 {
     key_run run = take_run(s, l);
     uint32_t first = 0, blocks = 0, panels = t.n / 64;

@@ -8,8 +8,7 @@
 
 /* What the task before left is as good as one block whose weights, relative to the log-sum-exp, sum
  * to 1. */
-template <int D>
-PTX void take_up(const consumer &c, const gpu_task &t, const attention_feed &f, attending<D> &a)
+template <int D> PTX void take_up(const consumer &c, const gpu_task &t, const attention_feed &f, attending<D> &a)
 {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -32,8 +31,7 @@ PTX void take_up(const consumer &c, const gpu_task &t, const attention_feed &f, 
     }
 }
 
-template <int D>
-PTX void begin(const site &s, const consumer &c, const gpu_task &t, uint32_t slot, attending<D> &a)
+template <int D> PTX void begin(const site &s, const consumer &c, const gpu_task &t, uint32_t slot, attending<D> &a)
 {
     start_afresh(a);
     if (t.addends > 2)
@@ -68,9 +66,7 @@ template <int D> PTX void stage_result(const site &s, const consumer &c, const a
     fence_proxy_shared();
 }
 
-template <int D>
-PTX void store_rows(const feed_matrix &to, const consumer &c, const gpu_task &t,
-                    const attending<D> &a)
+template <int D> PTX void store_rows(const feed_matrix &to, const consumer &c, const gpu_task &t, const attending<D> &a)
 {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -104,13 +100,11 @@ PTX void store_direct(const site &s, const consumer &c, const gpu_task &t, const
         uint32_t row = c.group * 64 + c.warp * 16 + c.lane / 4 + 8 * h;
 
         if (row < t.m)
-            ((float *)f.lse.address)[(uint64_t)row * f.lse.ld] =
-                (a.highest[h] + __log2f(a.sum[h])) * LN_2;
+            ((float *)f.lse.address)[(uint64_t)row * f.lse.ld] = (a.highest[h] + __log2f(a.sum[h])) * LN_2;
     }
 }
 
-template <int D>
-PTX void finish(const site &s, consumer &c, const gpu_task &t, uint32_t slot, attending<D> &a)
+template <int D> PTX void finish(const site &s, consumer &c, const gpu_task &t, uint32_t slot, attending<D> &a)
 {
     divide(a);
     await_staging(s, c);

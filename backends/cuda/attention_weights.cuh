@@ -20,8 +20,8 @@
 template <int D> struct attending {
     float scores[GPU_KEYS / 2], result[D / 2];
     uint32_t weights[GPU_KEYS / 4], queries[D / 4]; /* pairs of bf16 */
-    float highest[2]; /* scaled score that weights are relative to */
-    float sum[2];     /* of this thread's weights */
+    float highest[2];                               /* scaled score that weights are relative to */
+    float sum[2];                                   /* of this thread's weights */
 };
 
 /* Scores are scaled by the root of D and to powers of 2. */
@@ -77,8 +77,7 @@ template <int D> PTX void mask(const key_block &block, attending<D> &a)
         return;
 
     uint32_t lane = thread_index() % 32;
-    int32_t last[2] = {min(keys, row + (int32_t)lane / 4 - ahead),
-                       min(keys, row + (int32_t)lane / 4 + 8 - ahead)};
+    int32_t last[2] = {min(keys, row + (int32_t)lane / 4 - ahead), min(keys, row + (int32_t)lane / 4 + 8 - ahead)};
 
 #pragma unroll
     for (int i = 0; i < GPU_KEYS / 2; i++)

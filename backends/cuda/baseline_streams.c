@@ -135,8 +135,8 @@ static enum status copy_rows(struct baseline_rig *b, uint32_t rank, void *to, co
                              uint64_t cols)
 {
     b->calls++;
-    TRY_CUDA(&b->rig, cudaMemcpyAsync(to, from, rows * cols * sizeof(uint16_t), cudaMemcpyDefault,
-                                      b->lanes[rank].copies));
+    TRY_CUDA(&b->rig,
+             cudaMemcpyAsync(to, from, rows * cols * sizeof(uint16_t), cudaMemcpyDefault, b->lanes[rank].copies));
     return ST_OK;
 }
 
@@ -286,8 +286,7 @@ static enum status fork_copies(struct baseline_rig *b)
     for (uint32_t i = 0; i < b->rig.device_count; i++)
         TRY_CUDA(&b->rig, cudaEventRecord(b->forked[i], b->rig.devices[i].stream));
     for (uint32_t i = 0; i < b->ranks; i++)
-        TRY_CUDA(&b->rig,
-                 cudaStreamWaitEvent(b->lanes[i].copies, b->forked[b->rig.ranks[i].device->index], 0));
+        TRY_CUDA(&b->rig, cudaStreamWaitEvent(b->lanes[i].copies, b->forked[b->rig.ranks[i].device->index], 0));
     b->calls += b->ranks;
     return ST_OK;
 }

@@ -58,8 +58,7 @@ PTX void add_terms(float (&sum)[VECTOR], const term &mine, uint32_t first, uint3
     }
 }
 
-PTX void combine_row(const site &s, const gpu_task &t, const matrix &to, uint32_t row,
-                     uint32_t lane)
+PTX void combine_row(const site &s, const gpu_task &t, const matrix &to, uint32_t row, uint32_t lane)
 {
     term mine = lane < t.b_col ? term_at(s, t, row, lane) : term{0, 0};
     uint32_t vectors = t.n / VECTOR;
@@ -72,15 +71,13 @@ PTX void combine_row(const site &s, const gpu_task &t, const matrix &to, uint32_
             add_terms(sum, mine, first, base + lane, inside);
         if (inside)
             *(uint4 *)vector_address(to, {row, (base + lane) * VECTOR}) = {
-                pair_of(sum[0], sum[1]), pair_of(sum[2], sum[3]), pair_of(sum[4], sum[5]),
-                pair_of(sum[6], sum[7])};
+                pair_of(sum[0], sum[1]), pair_of(sum[2], sum[3]), pair_of(sum[4], sum[5]), pair_of(sum[6], sum[7])};
     }
 }
 
 /* ---- element by element ---- */
 
-PTX void combine_row_plain(const site &s, const gpu_task &t, const matrix &to, uint32_t row,
-                           uint32_t lane)
+PTX void combine_row_plain(const site &s, const gpu_task &t, const matrix &to, uint32_t row, uint32_t lane)
 {
     bool is_wide = s.program->views[task_addends(s, t)->matrix.view].is_wide != 0;
 

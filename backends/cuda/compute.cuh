@@ -11,8 +11,7 @@
 
 /* ---- the main loop: one group of products stays in flight ---- */
 
-PTX void multiply_stage(const site &s, const consumer &c, float (&d)[128], uint32_t stage,
-                        bool fresh)
+PTX void multiply_stage(const site &s, const consumer &c, float (&d)[128], uint32_t stage, bool fresh)
 {
     uint32_t at = s.shared + stage * STAGE_BYTES;
     uint64_t a = wgmma_operand(at + c.group * (OPERAND_BYTES / 2));
@@ -91,8 +90,7 @@ PTX void finish(const site &s, consumer &c, const gpu_task &t, float (&d)[128])
     for (uint32_t i = 0; i < t.addends; i++) {
         if (i > 0)
             arrive_staged(s, c);
-        await_barrier_consumer(s, barrier_at(s, BARRIER_ADDEND + c.group),
-                               take_turn(c, TURN_ADDEND));
+        await_barrier_consumer(s, barrier_at(s, BARRIER_ADDEND + c.group), take_turn(c, TURN_ADDEND));
         add_staged(s, c, d);
     }
     stage(s, c, d);
@@ -134,17 +132,14 @@ PTX void finish_rows(const site &s, consumer &c, const gpu_task &t, const float 
 
 #define HALF_COLS (GPU_TILE_N / 2)
 
-template <int HALF>
-PTX void finish_half(const site &s, const consumer &c, const gpu_task &t, const float (&d)[128])
+template <int HALF> PTX void finish_half(const site &s, const consumer &c, const gpu_task &t, const float (&d)[128])
 {
-    float *mine =
-        (float *)(s.memory + STAGING_AT + c.group * STAGING_BYTES) + c.warp * 16 * HALF_COLS;
+    float *mine = (float *)(s.memory + STAGING_AT + c.group * STAGING_BYTES) + c.warp * 16 * HALF_COLS;
     uint32_t row = c.group * 64 + c.warp * 16;
 
 #pragma unroll
     for (int i = 0; i < 64; i++)
-        mine[(c.lane / 4 + (i & 2) * 4) * HALF_COLS + c.lane % 4 * 2 + i / 4 * 8 + (i & 1)] =
-            d[64 * HALF + i];
+        mine[(c.lane / 4 + (i & 2) * 4) * HALF_COLS + c.lane % 4 * 2 + i / 4 * 8 + (i & 1)] = d[64 * HALF + i];
     __syncwarp();
     for (uint32_t i = c.lane; i < 16 * HALF_COLS; i += 32) {
         uint32_t y = row + i / HALF_COLS, x = HALF * HALF_COLS + i % HALF_COLS;
@@ -194,8 +189,8 @@ template <bool ATTENDS> PTX void multiply_tile(const site &s, consumer &c, const
 PTX bool consumers_signal(const gpu_task &t)
 {
     return t.kind == GPU_GEMM_ROWS || t.kind == GPU_GEMM_DIRECT || t.kind == GPU_GEMM_PLAIN ||
-           t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE || t.kind == GPU_REDUCE_PLAIN ||
-           t.kind == GPU_ROUTE || t.kind == GPU_GATHER_PLAIN || is_combine(t);
+           t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE || t.kind == GPU_REDUCE_PLAIN || t.kind == GPU_ROUTE ||
+           t.kind == GPU_GATHER_PLAIN || is_combine(t);
 }
 
 /* What only one of the kernels has. */
@@ -222,8 +217,7 @@ static __device__ __noinline__ void consume_plain(const site s, const gpu_task &
 }
 
 /* Either attention or what dynamic work needs: ptxas finds no registers for a kernel with both. */
-template <bool ATTENDS>
-PTX void consume(const site &s, consumer &c, const gpu_task &t, uint32_t slot)
+template <bool ATTENDS> PTX void consume(const site &s, consumer &c, const gpu_task &t, uint32_t slot)
 {
     if (uses_tiles(t))
         multiply_tile<ATTENDS>(s, c, t);

@@ -47,8 +47,8 @@ PTX uint32_t staging_address(const site &s, const consumer &c, uint32_t i)
 {
     uint32_t row = c.warp * 16 + (c.lane & 15), chunk = (i & 7) + (c.lane >> 4);
 
-    return s.shared + STAGING_AT + c.group * STAGING_BYTES + (i >> 3) * STAGING_BOX_BYTES +
-           row * 128 + ((chunk ^ (row & 7)) << 4);
+    return s.shared + STAGING_AT + c.group * STAGING_BYTES + (i >> 3) * STAGING_BOX_BYTES + row * 128 +
+           ((chunk ^ (row & 7)) << 4);
 }
 
 /* The warp has written its part. */

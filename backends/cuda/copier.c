@@ -10,8 +10,8 @@ static cudaError_t find_stream_write(void)
 {
     enum cudaDriverEntryPointQueryResult found;
     void *entry = NULL;
-    cudaError_t error = cudaGetDriverEntryPointByVersion("cuStreamWriteValue64", &entry, 12000,
-                                                         cudaEnableDefault, &found);
+    cudaError_t error =
+        cudaGetDriverEntryPointByVersion("cuStreamWriteValue64", &entry, 12000, cudaEnableDefault, &found);
 
     if (error == cudaSuccess && !entry)
         error = cudaErrorNotSupported;
@@ -44,8 +44,7 @@ void copier_close(struct copier *c)
 }
 
 /* A thread begins with the first device as its own; the driver writes by streams of the thread's. */
-cudaError_t copier_copy(struct copier *c, void *to, const void *from, uint64_t bytes,
-                        enum cudaMemcpyKind kind)
+cudaError_t copier_copy(struct copier *c, void *to, const void *from, uint64_t bytes, enum cudaMemcpyKind kind)
 {
     cudaError_t error = cudaSetDevice(c->device);
 

@@ -19,8 +19,7 @@ cudaError_t copier_open(struct copier *c); /* of the current device; zeroed */
 void copier_close(struct copier *c);
 
 /* From any thread, one at a time. */
-cudaError_t copier_copy(struct copier *c, void *to, const void *from, uint64_t bytes,
-                        enum cudaMemcpyKind kind);
+cudaError_t copier_copy(struct copier *c, void *to, const void *from, uint64_t bytes, enum cudaMemcpyKind kind);
 /* A ticket for all copies since the last one, by the thread that made them. */
 cudaError_t copier_issue(struct copier *c, uint64_t *ticket_out);
 uint64_t copier_completed(const struct copier *c); /* the last ticket */

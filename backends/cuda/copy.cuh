@@ -83,12 +83,11 @@ PTX void load_piece(const site &s, const copy_shape &c, uint32_t i, uint32_t num
 
     open_slot(s, number, p.rows * p.bytes);
     for (uint32_t r = 0; r < p.rows; r++)
-        bulk_load(s.shared + slot * COPY_SLOT_BYTES + r * p.bytes,
-                  c.from + (p.row + r) * c.row_bytes + p.at_bytes, p.bytes, barrier);
+        bulk_load(s.shared + slot * COPY_SLOT_BYTES + r * p.bytes, c.from + (p.row + r) * c.row_bytes + p.at_bytes,
+                  p.bytes, barrier);
 }
 
-PTX void store_piece(const site &s, const copy_shape &c, uint32_t i, uint32_t number,
-                     uint32_t targets)
+PTX void store_piece(const site &s, const copy_shape &c, uint32_t i, uint32_t number, uint32_t targets)
 {
     const copy_target *to = (const copy_target *)(s.memory + COPY_TARGETS_AT);
     uint32_t slot = number % COPY_SLOTS;

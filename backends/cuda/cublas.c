@@ -31,11 +31,10 @@ bool cublas_open(struct cublas *c, char *why, size_t why_bytes)
         snprintf(why, why_bytes, "cuBLAS was not found: %s", dlerror());
         return false;
     }
-    if (!find(c->library, "cublasCreate_v2", &create) ||
-        !find(c->library, "cublasGemmEx", &c->gemm) ||
+    if (!find(c->library, "cublasCreate_v2", &create) || !find(c->library, "cublasGemmEx", &c->gemm) ||
         !find(c->library, "cublasGemmStridedBatchedEx", &c->gemm_batched) ||
-        !find(c->library, "cublasSetStream_v2", &c->set_stream) ||
-        !find(c->library, "cublasDestroy_v2", &c->destroy) || create(&c->handle) != 0) {
+        !find(c->library, "cublasSetStream_v2", &c->set_stream) || !find(c->library, "cublasDestroy_v2", &c->destroy) ||
+        create(&c->handle) != 0) {
         snprintf(why, why_bytes, "cuBLAS could not be opened on this device");
         return false;
     }
@@ -52,25 +51,23 @@ void cublas_close(struct cublas *c)
 }
 
 /* cuBLAS thinks in columns: what it calls C is our result transposed. */
-bool cublas_multiply(struct cublas *c, cudaStream_t stream, uint64_t m, uint64_t n, uint64_t k,
-                     const void *a, const void *b, void *out)
+bool cublas_multiply(struct cublas *c, cudaStream_t stream, uint64_t m, uint64_t n, uint64_t k, const void *a,
+                     const void *b, void *out)
 {
     const float one = 1, zero = 0;
 
     return c->set_stream(c->handle, stream) == 0 &&
-           c->gemm(c->handle, OP_T, OP_N, (int)n, (int)m, (int)k, &one, b, TYPE_BF16, (int)k, a,
-                   TYPE_BF16, (int)k, &zero, out, TYPE_BF16, (int)n, COMPUTE_F32,
-                   ALGORITHM_DEFAULT) == 0;
+           c->gemm(c->handle, OP_T, OP_N, (int)n, (int)m, (int)k, &one, b, TYPE_BF16, (int)k, a, TYPE_BF16, (int)k,
+                   &zero, out, TYPE_BF16, (int)n, COMPUTE_F32, ALGORITHM_DEFAULT) == 0;
 }
 
-bool cublas_multiply_batched(struct cublas *c, cudaStream_t stream, uint64_t count, uint64_t m,
-                             uint64_t n, uint64_t k, const void *a, const void *b, void *out)
+bool cublas_multiply_batched(struct cublas *c, cudaStream_t stream, uint64_t count, uint64_t m, uint64_t n, uint64_t k,
+                             const void *a, const void *b, void *out)
 {
     const float one = 1, zero = 0;
 
     return c->set_stream(c->handle, stream) == 0 &&
-           c->gemm_batched(c->handle, OP_T, OP_N, (int)n, (int)m, (int)k, &one, b, TYPE_BF16,
-                           (int)k, (long long)(n * k), a, TYPE_BF16, (int)k, (long long)(m * k),
-                           &zero, out, TYPE_BF16, (int)n, (long long)(m * n), (int)count,
-                           COMPUTE_F32, ALGORITHM_DEFAULT) == 0;
+           c->gemm_batched(c->handle, OP_T, OP_N, (int)n, (int)m, (int)k, &one, b, TYPE_BF16, (int)k,
+                           (long long)(n * k), a, TYPE_BF16, (int)k, (long long)(m * k), &zero, out, TYPE_BF16, (int)n,
+                           (long long)(m * n), (int)count, COMPUTE_F32, ALGORITHM_DEFAULT) == 0;
 }

@@ -13,8 +13,8 @@
 static const struct option options[] = {
     {"devices", OPTION_COUNT, offsetof(struct cuda_options, devices), "0", 0, DEVICES_MAX, NULL,
      "GPUs to use at most; 0: all there are.  Ranks share them evenly, with SMs of their own"},
-    {"prefetch", OPTION_COUNT, offsetof(struct cuda_options, prefetch), "2", 1, GPU_PREFETCH_MAX,
-     NULL, "tasks that a worker fetches ahead"},
+    {"prefetch", OPTION_COUNT, offsetof(struct cuda_options, prefetch), "2", 1, GPU_PREFETCH_MAX, NULL,
+     "tasks that a worker fetches ahead"},
     {"fifo", OPTION_COUNT, offsetof(struct cuda_options, fifo), "64", 1, 65536, NULL,
      "puts that may wait for a rank's proxy"},
     {"timeout", OPTION_TIME, offsetof(struct cuda_options, timeout_ps), "10s", 1e9, 3.6e15, NULL,

@@ -8,14 +8,12 @@
 
 /* ---- time ---- */
 
-struct device_clock device_clock_of(const struct gpu_log *log, uint64_t tick_ns,
-                                    uint64_t host_ahead_ns)
+struct device_clock device_clock_of(const struct gpu_log *log, uint64_t tick_ns, uint64_t host_ahead_ns)
 {
     struct device_clock c = {log->begin, 0, tick_ns, host_ahead_ns};
 
     if (log->begin.ns > 0 && log->end.ns > log->begin.ns && log->end.cycles > log->begin.cycles)
-        c.ns_per_cycle =
-            (double)(log->end.ns - log->begin.ns) / (double)(log->end.cycles - log->begin.cycles);
+        c.ns_per_cycle = (double)(log->end.ns - log->begin.ns) / (double)(log->end.cycles - log->begin.cycles);
     return c;
 }
 
@@ -93,8 +91,8 @@ static const struct gpu_record *find_finished(const struct items *t, enum gpu_ev
 
 /* Between `from` and `to`, one at a time: what lasts longer goes on where the other ends.  Returns
  * the end of the last one, or `from`. */
-static uint64_t add_waits(const struct reader *x, struct trace_entry e, const struct items *t,
-                          bool inside, uint64_t from, uint64_t to)
+static uint64_t add_waits(const struct reader *x, struct trace_entry e, const struct items *t, bool inside,
+                          uint64_t from, uint64_t to)
 {
     e.kind = TRACE_ENTRY_WAIT;
     e.inside = inside;
@@ -117,14 +115,12 @@ static uint64_t add_waits(const struct reader *x, struct trace_entry e, const st
 
 /* ---- signals, and what goes on without its worker ---- */
 
-static void add_signals(const struct reader *x, struct trace_entry e, const struct task *t,
-                        uint64_t out_ns)
+static void add_signals(const struct reader *x, struct trace_entry e, const struct task *t, uint64_t out_ns)
 {
     e.kind = TRACE_ENTRY_SIGNAL;
     e.begin_ns = out_ns;
     for (uint32_t i = 0; i < t->signal_count; i++) {
-        uint32_t first,
-            count = program_target_ranks(x->log->program, e.lane.rank, t->signals[i].rank, &first);
+        uint32_t first, count = program_target_ranks(x->log->program, e.lane.rank, t->signals[i].rank, &first);
 
         e.flag = t->signals[i].flag;
         e.value = t->signals[i].add;
@@ -167,8 +163,8 @@ static void finish_put(const struct reader *x, const struct trace_entry *e, cons
     add_signals(x, *e, t, arrived_ns);
 }
 
-static void finish_task(const struct reader *x, const struct trace_entry *e, const struct task *t,
-                        uint64_t ran_ns, const struct gpu_record *stored)
+static void finish_task(const struct reader *x, const struct trace_entry *e, const struct task *t, uint64_t ran_ns,
+                        const struct gpu_record *stored)
 {
     uint64_t out_ns = stored ? stamp_ns(x, &stored->end) : ran_ns;
 
@@ -180,15 +176,14 @@ static void finish_task(const struct reader *x, const struct trace_entry *e, con
 /* ---- tasks ---- */
 
 /* The run ended before the task did: its waits are all there is. */
-static void read_unfinished(struct reader *x, const struct trace_entry *e,
-                            const struct items *items)
+static void read_unfinished(struct reader *x, const struct trace_entry *e, const struct items *items)
 {
     x->free_ns = add_waits(x, *e, items, false, x->free_ns, UINT64_MAX);
     x->free_ns = add_waits(x, *e, items, true, x->free_ns, UINT64_MAX);
 }
 
-static void read_finished(struct reader *x, struct trace_entry *e, const struct items *items,
-                          const struct task *t, const struct gpu_record *ran)
+static void read_finished(struct reader *x, struct trace_entry *e, const struct items *items, const struct task *t,
+                          const struct gpu_record *ran)
 {
     uint64_t ran_ns = stamp_ns(x, &ran->end);
 
@@ -246,8 +241,7 @@ void device_log_read(const struct device_log *log, struct trace_log *out)
 
 static int compare_signals(const void *a, const void *b)
 {
-    const struct trace_entry *x = *(struct trace_entry *const *)a,
-                             *y = *(struct trace_entry *const *)b;
+    const struct trace_entry *x = *(struct trace_entry *const *)a, *y = *(struct trace_entry *const *)b;
 
     if (x->rank != y->rank)
         return x->rank < y->rank ? -1 : 1;
@@ -262,8 +256,7 @@ static bool same_flag(const struct trace_entry *a, const struct trace_entry *b)
 }
 
 /* All of one flag, in order.  No wait is for 0. */
-static void settle_flag(struct trace_entry **signals, uint64_t count, uint64_t total,
-                        uint64_t epoch, bool whole)
+static void settle_flag(struct trace_entry **signals, uint64_t count, uint64_t total, uint64_t epoch, bool whole)
 {
     uint64_t before = (epoch - 1) * total, sum = 0;
 
@@ -298,9 +291,8 @@ void device_log_settle(const struct program *p, uint64_t epoch, struct trace_log
     for (uint64_t first = 0, end; first < count; first = end) {
         for (end = first + 1; end < count && same_flag(signals[end], signals[first]); end++)
             ;
-        settle_flag(signals + first, end - first,
-                    program_flag_total(p, signals[first]->rank, signals[first]->flag), epoch,
-                    out->lost == 0);
+        settle_flag(signals + first, end - first, program_flag_total(p, signals[first]->rank, signals[first]->flag),
+                    epoch, out->lost == 0);
     }
     free(signals);
 }

@@ -23,8 +23,7 @@ struct device_clock {
     uint64_t host_ahead_ns; /* of the device's timer, wrapping */
 };
 
-struct device_clock device_clock_of(const struct gpu_log *log, uint64_t tick_ns,
-                                    uint64_t host_ahead_ns);
+struct device_clock device_clock_of(const struct gpu_log *log, uint64_t tick_ns, uint64_t host_ahead_ns);
 /* Stamps that follow each other on an SM never come out in reverse. */
 uint64_t device_clock_ns(const struct device_clock *c, const struct gpu_stamp *s);
 

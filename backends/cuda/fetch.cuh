@@ -12,8 +12,7 @@ PTX void await_flags_warp(const site &s, const gpu_wait &w, const gpu_task &t, u
     for (uint32_t first = 0; first < w.count; first += 32) {
         uint32_t i = first + lane;
 
-        await_flag_lanes(s, t, i < w.count ? flag_wait_of(s, w, i) : flag_wait{0, 0, 0, false},
-                         w.flag + i, lane);
+        await_flag_lanes(s, t, i < w.count ? flag_wait_of(s, w, i) : flag_wait{0, 0, 0, false}, w.flag + i, lane);
     }
 }
 

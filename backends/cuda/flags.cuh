@@ -34,23 +34,19 @@ struct stuck_wait {
 
 PTX void note_stuck(const site &s, const gpu_task &t, const stuck_wait &w)
 {
-    s.program->stuck[blockIdx.x * GPU_ROLE_COUNT + w.role] = {
-        1,      t.queue, t.index,  w.role == GPU_STORE,    w.step,
-        w.flag, w.value, w.wanted, w.since_ns - s.begun_ns};
+    s.program->stuck[blockIdx.x * GPU_ROLE_COUNT + w.role] = {1,      t.queue, t.index,  w.role == GPU_STORE,    w.step,
+                                                              w.flag, w.value, w.wanted, w.since_ns - s.begun_ns};
 }
 
 #define POLL_NANOSECONDS 20
 #define POLLS_PER_LOOK 256 /* at the abort word */
 
 /* For one thread. */
-PTX void await_flags(const site &s, const gpu_wait &w, gpu_role role, const gpu_task &t,
-                     uint32_t step)
+PTX void await_flags(const site &s, const gpu_wait &w, gpu_role role, const gpu_task &t, uint32_t step)
 {
     for (uint32_t i = 0; i < w.count; i++) {
         flag_wait f = flag_wait_of(s, w, i);
-        gpu_record *wait = f.value < f.wanted
-                               ? record_wait(s, t, w.flag + i, f.wanted, role != GPU_FETCH)
-                               : nullptr;
+        gpu_record *wait = f.value < f.wanted ? record_wait(s, t, w.flag + i, f.wanted, role != GPU_FETCH) : nullptr;
         uint64_t since_ns = 0;
 
         for (uint32_t polls = 1; f.value < f.wanted; polls++) {

@@ -21,8 +21,7 @@ static __device__ void write_value(const gpu_input &in, uint64_t at, float value
 }
 
 /* A block a row, a thread for every four columns that share a hash. */
-static __global__ void write_input(const __grid_constant__ gpu_input in, uint64_t key,
-                                   uint32_t threshold)
+static __global__ void write_input(const __grid_constant__ gpu_input in, uint64_t key, uint32_t threshold)
 {
     uint64_t first_group = in.tensor_col / INPUT_LANES;
     uint64_t groups = (in.tensor_col + in.cols - 1) / INPUT_LANES - first_group + 1;
@@ -39,8 +38,7 @@ static __global__ void write_input(const __grid_constant__ gpu_input in, uint64_
 
                 if (col >= in.tensor_col && col < in.tensor_col + in.cols)
                     write_value(in, row * in.ld + (col - in.tensor_col),
-                                in.depth ? (float)input_value(bits, threshold)
-                                         : noise_value(bits, in.spread));
+                                in.depth ? (float)input_value(bits, threshold) : noise_value(bits, in.spread));
             }
         }
     }

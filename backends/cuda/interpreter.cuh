@@ -47,8 +47,7 @@ PTX void init_barriers(const site &s)
  * over: attention needs 224 for the others.  The two kernels differ in what their consumers can do.
  */
 template <bool ATTENDS>
-static __global__ void __launch_bounds__(GPU_THREADS, 1)
-    interpret(const __grid_constant__ gpu_program program)
+static __global__ void __launch_bounds__(GPU_THREADS, 1) interpret(const __grid_constant__ gpu_program program)
 {
     extern __shared__ __align__(1024) char memory[];
     site s = {&program, program.workers + blockIdx.x, memory, shared_address(memory), clock_ns()};
@@ -81,8 +80,7 @@ static __global__ void __launch_bounds__(GPU_THREADS, 1)
 
 template <bool ATTENDS> static cudaError_t prepare_one(void)
 {
-    return cudaFuncSetAttribute(interpret<ATTENDS>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                SHARED_BYTES);
+    return cudaFuncSetAttribute(interpret<ATTENDS>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
 }
 
 static cudaError_t prepare(void)
@@ -92,8 +90,7 @@ static cudaError_t prepare(void)
     return error == cudaSuccess ? prepare_one<true>() : error;
 }
 
-static cudaError_t launch(const struct gpu_program *p, bool attends, uint32_t workers,
-                          cudaStream_t stream)
+static cudaError_t launch(const struct gpu_program *p, bool attends, uint32_t workers, cudaStream_t stream)
 {
     if (attends)
         interpret<true><<<workers, GPU_THREADS, SHARED_BYTES, stream>>>(*p);

@@ -28,8 +28,7 @@ struct operand_maps {
     uint32_t a_row, b_row;
 };
 
-PTX void load_blocks(const site &s, loader &l, const operand_maps &o, uint32_t a_col,
-                     uint32_t b_col, uint32_t blocks)
+PTX void load_blocks(const site &s, loader &l, const operand_maps &o, uint32_t a_col, uint32_t b_col, uint32_t blocks)
 {
     for (uint32_t i = 0; i < blocks; i++) {
         uint32_t full = barrier_at(s, BARRIER_STAGE_FULL + l.stage);
@@ -48,8 +47,8 @@ PTX void load_blocks(const site &s, loader &l, const operand_maps &o, uint32_t a
 
 PTX void load_gemm(const site &s, loader &l, const gpu_task &t)
 {
-    operand_maps o = {view_load_map(s, s.program->views[t.a_view]),
-                      view_load_map(s, s.program->views[t.b_view]), t.a_row, t.b_row};
+    operand_maps o = {view_load_map(s, s.program->views[t.a_view]), view_load_map(s, s.program->views[t.b_view]),
+                      t.a_row, t.b_row};
 
     if (t.segment_count == 0) {
         fence_proxy(); /* behind the acquired flags may be ordinary stores */

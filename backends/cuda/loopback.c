@@ -30,8 +30,7 @@ struct loopback_address {
 
 static enum status tell(struct endpoint *e, cudaError_t error)
 {
-    return error == cudaSuccess ? ST_OK
-                                : endpoint_fail(e, ST_IO, NO_PEER, "%s", cudaGetErrorString(error));
+    return error == cudaSuccess ? ST_OK : endpoint_fail(e, ST_IO, NO_PEER, "%s", cudaGetErrorString(error));
 }
 
 /* ---- open and close ---- */
@@ -67,8 +66,7 @@ static void loopback_close(struct endpoint *e)
     free(l->bare);
 }
 
-static enum status loopback_address(struct endpoint *e, uint32_t peer,
-                                    uint8_t own[ADDRESS_TRANSPORT_BYTES])
+static enum status loopback_address(struct endpoint *e, uint32_t peer, uint8_t own[ADDRESS_TRANSPORT_BYTES])
 {
     struct loopback_address a = {e->config.window.base, e->config.flags.base};
 
@@ -77,8 +75,7 @@ static enum status loopback_address(struct endpoint *e, uint32_t peer,
     return ST_OK;
 }
 
-static enum status loopback_connect(struct endpoint *e, uint32_t peer,
-                                    const uint8_t own[ADDRESS_TRANSPORT_BYTES])
+static enum status loopback_connect(struct endpoint *e, uint32_t peer, const uint8_t own[ADDRESS_TRANSPORT_BYTES])
 {
     (void)e, (void)peer, (void)own; /* it stands in the peer's address */
     return ST_OK;
@@ -123,14 +120,14 @@ static enum status start(struct endpoint *e, const struct put *p, net_slot slot)
         l->bare[l->bare_count++] = slot;
         return ST_OK;
     }
-    TRY(tell(e, copy(l, address_of(e, p->peer).window + p->to,
-                     (uint8_t *)e->config.window.base + p->from, p->bytes, &ticket)));
+    TRY(tell(e, copy(l, address_of(e, p->peer).window + p->to, (uint8_t *)e->config.window.base + p->from, p->bytes,
+                     &ticket)));
     l->flights[l->end++ % e->config.depth] = (struct flight){.put = *p, .slot = slot, .ticket = ticket};
     return ST_OK;
 }
 
-static enum status loopback_put(struct endpoint *e, const struct put *puts, const net_slot *slots,
-                                uint32_t count, uint32_t *started)
+static enum status loopback_put(struct endpoint *e, const struct put *puts, const net_slot *slots, uint32_t count,
+                                uint32_t *started)
 {
     for (*started = 0; *started < count; ++*started)
         TRY(start(e, &puts[*started], slots[*started]));

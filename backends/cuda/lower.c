@@ -12,9 +12,8 @@ enum status lower_refuse(struct lowering *l, const char *format, ...)
 {
     struct lowered *out = l->out;
     va_list args;
-    int used =
-        snprintf(out->why, sizeof out->why, "cuda: rank %" PRIu32 " queue %s %s #%" PRIu64 ": ",
-                 l->rank, out->program->queues[l->queue].name, op_name(l->task->op), l->index);
+    int used = snprintf(out->why, sizeof out->why, "cuda: rank %" PRIu32 " queue %s %s #%" PRIu64 ": ", l->rank,
+                        out->program->queues[l->queue].name, op_name(l->task->op), l->index);
 
     va_start(args, format);
     vsnprintf(out->why + used, sizeof out->why - (size_t)used, format, args);
@@ -51,9 +50,8 @@ static enum status lower_gemm(struct lowering *l)
     uint64_t sums = step_extent_b(t, &(struct segment){.k = t->k}).rows;
 
     if (t->m > GPU_TILE_M || sums > GPU_TILE_N)
-        return lower_refuse(
-            l, "a tile of %" PRIu64 " x %" PRIu64 ", this backend's are at most %d x %d", t->m,
-            sums, GPU_TILE_M, GPU_TILE_N);
+        return lower_refuse(l, "a tile of %" PRIu64 " x %" PRIu64 ", this backend's are at most %d x %d", t->m, sums,
+                            GPU_TILE_M, GPU_TILE_N);
     l->word.epilogue = t->epilogue;
     l->out->activated += t->epilogue != EPILOGUE_NONE;
     TRY(lower_place(l, &t->a, t->a.rank, 0, &a));
@@ -237,8 +235,7 @@ static enum status find_raised(struct lowered *out)
         out->put_raised = find_flags(out, mark_put);
     if (devices)
         out->far_raised = find_flags(out, mark_far);
-    return (nodes && !out->put_raised) || (devices && !out->far_raised) ? lower_out_of_memory(out)
-                                                                        : ST_OK;
+    return (nodes && !out->put_raised) || (devices && !out->far_raised) ? lower_out_of_memory(out) : ST_OK;
 }
 
 static enum status lower_queue(struct lowered *out, uint32_t rank, uint32_t queue)
@@ -258,8 +255,7 @@ bool lowered_attends(const struct lowered *l)
 
 static enum status check_mixture(struct lowered *out)
 {
-    static const enum gpu_kind dynamic[] = {GPU_ROUTE, GPU_GATHER, GPU_GATHER_PLAIN, GPU_COMBINE,
-                                            GPU_COMBINE_PLAIN};
+    static const enum gpu_kind dynamic[] = {GPU_ROUTE, GPU_GATHER, GPU_GATHER_PLAIN, GPU_COMBINE, GPU_COMBINE_PLAIN};
     uint64_t count = out->activated;
 
     for (uint32_t i = 0; i < sizeof dynamic / sizeof *dynamic; i++)
@@ -272,8 +268,7 @@ static enum status check_mixture(struct lowered *out)
     return ST_INPUT;
 }
 
-enum status lower_program(const struct program *p, const struct placement *ranks,
-                          struct lowered *out)
+enum status lower_program(const struct program *p, const struct placement *ranks, struct lowered *out)
 {
     uint32_t count = world_ranks(p->world);
 

@@ -45,27 +45,25 @@ struct lowered {
     const struct placement *ranks;
     struct gpu_table tasks; /* struct gpu_task, by rank, then queue */
     struct gpu_table links, segments, views;
-    struct gpu_table maps;  /* struct view_map; copy c of a view: two, loads then stores */
+    struct gpu_table maps;   /* struct view_map; copy c of a view: two, loads then stores */
     struct gpu_table routes; /* struct lowered_route */
-    struct gpu_table walks; /* segment walks known so far */
-    uint32_t *first_view;   /* by rank and buffer: head of a chain through view_next */
+    struct gpu_table walks;  /* segment walks known so far */
+    uint32_t *first_view;    /* by rank and buffer: head of a chain through view_next */
     struct gpu_table view_next;
-    uint64_t *queue_first;  /* by rank and queue: index of the first task */
-    uint8_t *put_raised;    /* by rank and flag: enum lowered_by, 0: not by puts; NULL: there is one node */
-    uint8_t *far_raised;    /* the same: by tasks of another device; NULL: there is one device */
-    struct gpu_table *puts; /* by rank: struct task */
+    uint64_t *queue_first;          /* by rank and queue: index of the first task */
+    uint8_t *put_raised;            /* by rank and flag: enum lowered_by, 0: not by puts; NULL: there is one node */
+    uint8_t *far_raised;            /* the same: by tasks of another device; NULL: there is one device */
+    struct gpu_table *puts;         /* by rank: struct task */
     uint64_t kinds[GPU_KIND_COUNT]; /* tasks by enum gpu_kind */
-    uint64_t put_count, activated; /* tasks */
+    uint64_t put_count, activated;  /* tasks */
     char why[512];
 };
 
 /* ST_OK; ST_INPUT or ST_MEMORY with the reason in out->why. */
-enum status lower_program(const struct program *p, const struct placement *ranks,
-                          struct lowered *out);
+enum status lower_program(const struct program *p, const struct placement *ranks, struct lowered *out);
 bool lowered_attends(const struct lowered *l); /* some task is an attention */
-void lowered_free(struct lowered *l); /* safe on a zeroed one */
+void lowered_free(struct lowered *l);          /* safe on a zeroed one */
 
-void *gpu_table_add(struct gpu_table *t, size_t item_bytes,
-                    const void *item); /* NULL: out of memory */
+void *gpu_table_add(struct gpu_table *t, size_t item_bytes, const void *item); /* NULL: out of memory */
 
 #endif

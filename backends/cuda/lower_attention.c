@@ -28,16 +28,14 @@ static enum status check_extents(struct lowering *l)
     if (t->n != 64 && t->n != 128)
         return lower_refuse(l, "heads of %" PRIu64 " elements, this backend has 64 and 128", t->n);
     if (t->m > GPU_TILE_M)
-        return lower_refuse(l, "a tile of %" PRIu64 " queries, this backend's have at most %d",
-                            t->m, GPU_TILE_M);
+        return lower_refuse(l, "a tile of %" PRIu64 " queries, this backend's have at most %d", t->m, GPU_TILE_M);
     if (t->attention.position + t->m > INT32_MAX)
         return lower_refuse(l, "queries behind position 2^31");
     return ST_OK;
 }
 
 /* By tensor map. */
-static enum status place_loaded(struct lowering *l, const struct operand *o, const char *what,
-                                struct gpu_matrix *m_out)
+static enum status place_loaded(struct lowering *l, const struct operand *o, const char *what, struct gpu_matrix *m_out)
 {
     const struct gpu_view *v;
 
@@ -103,8 +101,7 @@ enum status lower_attention_links(struct lowering *l)
     struct gpu_matrix queries;
 
     TRY(place_loaded(l, &t->attention.q, "queries", &queries));
-    TRY(lower_addend(l, &t->attention.q,
-                     t->attention.causal ? (uint32_t)t->attention.position : GPU_UNMASKED));
+    TRY(lower_addend(l, &t->attention.q, t->attention.causal ? (uint32_t)t->attention.position : GPU_UNMASKED));
     if (t->attention.leaves || t->addend_count > 0)
         TRY(lower_addend(l, &t->attention.lse, t->attention.leaves));
     return t->addend_count > 0 ? lower_addend(l, &t->addend, 0) : ST_OK;

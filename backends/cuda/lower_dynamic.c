@@ -37,18 +37,15 @@ static enum status add_select(struct lowering *l)
 static enum status add_index(struct lowering *l)
 {
     const struct task *t = l->task;
-    union gpu_link index, flags = {.indexed = {.rows_per_flag = 1}},
-                          weight = {.matrix = {.view = NO_VIEW}};
+    union gpu_link index, flags = {.indexed = {.rows_per_flag = 1}}, weight = {.matrix = {.view = NO_VIEW}};
 
     if (t->op == OP_GATHER_ROWS && t->index.ld != 1)
         return lower_refuse(l, "an index list with gaps");
     TRY(lower_place(l, &t->index, l->rank, 0, &index.matrix));
     if (t->indexed.rows_per_flag > UINT32_MAX)
-        return lower_refuse(l, "%" PRIu64 " rows a flag are more than 32 bits hold",
-                            t->indexed.rows_per_flag);
+        return lower_refuse(l, "%" PRIu64 " rows a flag are more than 32 bits hold", t->indexed.rows_per_flag);
     if (t->indexed.count > 0)
-        flags.indexed = (struct gpu_indexed){t->indexed.first, t->indexed.count,
-                                             (uint32_t)t->indexed.rows_per_flag, 0};
+        flags.indexed = (struct gpu_indexed){t->indexed.first, t->indexed.count, (uint32_t)t->indexed.rows_per_flag, 0};
     if (t->op == OP_COMBINE_ROWS && t->combine.weighted)
         TRY(lower_place(l, &t->combine.weight, l->rank, 0, &weight.matrix));
     ADD(l->out, links, union gpu_link, &index);
@@ -77,11 +74,9 @@ enum status lower_indexed(struct lowering *l)
 
     if (t->out_count != 1 || t->out[0].rank == RANK_NODE)
         return lower_refuse(l, "rows by index go to one target");
-    if (t->op == OP_GATHER_ROWS &&
-        p->buffers[t->a.buffer].dtype != p->buffers[t->out[0].buffer].dtype)
+    if (t->op == OP_GATHER_ROWS && p->buffers[t->a.buffer].dtype != p->buffers[t->out[0].buffer].dtype)
         return lower_refuse(l, "rows are gathered as they are, to the same type");
-    if (t->k > INT32_MAX || p->buffers[t->a.buffer].rows >= UINT32_MAX ||
-        program_index_terms(t) > INT32_MAX)
+    if (t->k > INT32_MAX || p->buffers[t->a.buffer].rows >= UINT32_MAX || program_index_terms(t) > INT32_MAX)
         return lower_refuse(l, "index values beyond 31 bits");
     l->word.kind = (uint8_t)lower_move_kind(l);
     l->word.b_row = stacked ? (uint32_t)p->buffers[t->a.buffer].rows : UINT32_MAX;
@@ -124,8 +119,8 @@ static bool route_fits(const struct route *r, uint64_t list_rows)
     uint64_t pairs, rows, slots;
 
     return !__builtin_mul_overflow(r->tokens + 1, r->top_k, &pairs) && pairs < INT32_MAX &&
-           !__builtin_mul_overflow(r->slot_rows, world_ranks(r->world), &rows) &&
-           rows < INT32_MAX && !__builtin_mul_overflow(rows, r->top_k, &rows) && rows < INT32_MAX &&
+           !__builtin_mul_overflow(r->slot_rows, world_ranks(r->world), &rows) && rows < INT32_MAX &&
+           !__builtin_mul_overflow(rows, r->top_k, &rows) && rows < INT32_MAX &&
            !__builtin_mul_overflow(list_rows, r->tile_rows, &slots) &&
            !__builtin_mul_overflow(slots, r->world.gpus_per_node, &slots) && slots < INT32_MAX &&
            r->experts < INT32_MAX && r->capacity < INT32_MAX;

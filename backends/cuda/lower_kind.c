@@ -9,16 +9,14 @@ static bool is_mapped(const struct lowered *out, const struct gpu_matrix *m)
 }
 
 /* Blocks of 64 columns may only reach past a segment's end where the matrix ends too. */
-static bool blocks_fit(const struct lowered *out, const struct gpu_matrix *m, uint64_t add,
-                       uint64_t k)
+static bool blocks_fit(const struct lowered *out, const struct gpu_matrix *m, uint64_t add, uint64_t k)
 {
     uint64_t ld = lower_view(out, m->view)->ld, end = m->col + add + k;
 
     return (k % GPU_TILE_K == 0 && end <= ld) || end == ld;
 }
 
-static bool loads_by_map(const struct lowering *l, const struct gpu_matrix *a,
-                         const struct gpu_matrix *b)
+static bool loads_by_map(const struct lowering *l, const struct gpu_matrix *a, const struct gpu_matrix *b)
 {
     const struct task *t = l->task;
     uint64_t blocks = 0;
@@ -59,8 +57,7 @@ bool lower_stores_by_map(struct lowering *l)
     if (t->out_count == 0)
         return false;
     for (uint32_t i = 0; i < t->out_count; i++) {
-        uint32_t first,
-            count = program_target_ranks(l->out->program, l->rank, t->out[i].rank, &first);
+        uint32_t first, count = program_target_ranks(l->out->program, l->rank, t->out[i].rank, &first);
 
         for (uint32_t k = 0; k < count; k++)
             if (!tile_fits(l, &t->out[i], first + k))
@@ -88,12 +85,11 @@ static bool in_vectors(const struct lowering *l, const struct operand *o)
 {
     const struct buffer *b = &l->out->program->buffers[o->buffer];
     uint64_t bytes = dtype_bytes(b->dtype);
-    bool one_row =
-        l->task->m == 1 && l->task->select.mode == SELECT_ALL && !op_indexes(l->task->op);
+    bool one_row = l->task->m == 1 && l->task->select.mode == SELECT_ALL && !op_indexes(l->task->op);
 
-    return b->dtype == l->out->program->buffers[l->task->out[0].buffer].dtype &&
-           o->offset * bytes % 16 == 0 && (o->ld * bytes % 16 == 0 || one_row) &&
-           l->task->n * bytes % 16 == 0 && lower_copy_bytes(l->out->program, o->buffer) % 16 == 0;
+    return b->dtype == l->out->program->buffers[l->task->out[0].buffer].dtype && o->offset * bytes % 16 == 0 &&
+           (o->ld * bytes % 16 == 0 || one_row) && l->task->n * bytes % 16 == 0 &&
+           lower_copy_bytes(l->out->program, o->buffer) % 16 == 0;
 }
 
 static bool all_in_vectors(const struct lowering *l)
@@ -124,17 +120,14 @@ static bool stores_by_rows(const struct lowering *l)
     return t->out_count > 0 && t->addend_count == 0 && all_in_vectors(l) && is_bf16(l);
 }
 
-enum gpu_kind lower_gemm_kind(struct lowering *l, const struct gpu_matrix *a,
-                              const struct gpu_matrix *b)
+enum gpu_kind lower_gemm_kind(struct lowering *l, const struct gpu_matrix *a, const struct gpu_matrix *b)
 {
     /* Gate and up of eight columns are in one thread's registers; of fewer they are not. */
-    bool lanes_differ = l->task->epilogue != EPILOGUE_NONE &&
-                        (l->task->n % SWIGLU_GROUP != 0 || !stores_by_rows(l));
+    bool lanes_differ = l->task->epilogue != EPILOGUE_NONE && (l->task->n % SWIGLU_GROUP != 0 || !stores_by_rows(l));
 
     if (!loads_by_map(l, a, b) || lanes_differ)
         return GPU_GEMM_PLAIN;
-    if (lower_stores_by_map(l) && adds_by_map(l) &&
-        (l->task->select.mode == SELECT_ALL || stores_by_rows(l)))
+    if (lower_stores_by_map(l) && adds_by_map(l) && (l->task->select.mode == SELECT_ALL || stores_by_rows(l)))
         return GPU_GEMM;
     return stores_by_rows(l) ? GPU_GEMM_ROWS : GPU_GEMM_DIRECT;
 }
@@ -148,8 +141,6 @@ enum gpu_kind lower_move_kind(const struct lowering *l)
     if (l->task->op == OP_GATHER_ROWS)
         return vectors ? GPU_GATHER : GPU_GATHER_PLAIN;
     if (l->task->op == OP_COMBINE_ROWS)
-        return vectors && is_bf16(l) && l->task->combine.terms <= GPU_COMBINE_TERMS
-                   ? GPU_COMBINE
-                   : GPU_COMBINE_PLAIN;
+        return vectors && is_bf16(l) && l->task->combine.terms <= GPU_COMBINE_TERMS ? GPU_COMBINE : GPU_COMBINE_PLAIN;
     return vectors && is_bf16(l) ? GPU_REDUCE : GPU_REDUCE_PLAIN;
 }

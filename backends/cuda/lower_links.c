@@ -21,8 +21,7 @@ enum status lower_wait(struct lowering *l, const struct wait *w, struct gpu_wait
 {
     if (w->value != FLAG_TOTAL && w->value >= UINT32_MAX)
         return lower_refuse(l, "a wait for %" PRIu64 " is more than 32 bits hold", w->value);
-    *out = (struct gpu_wait){w->flag, w->count, w->lag,
-                             w->value == FLAG_TOTAL ? 0 : (uint32_t)w->value};
+    *out = (struct gpu_wait){w->flag, w->count, w->lag, w->value == FLAG_TOTAL ? 0 : (uint32_t)w->value};
     return ST_OK;
 }
 
@@ -46,9 +45,8 @@ static bool waits_late(const struct lowering *l)
 
 static bool waits_by_step(const struct lowering *l)
 {
-    return l->word.kind == GPU_GEMM || l->word.kind == GPU_GEMM_ROWS ||
-           l->word.kind == GPU_GEMM_DIRECT || l->word.kind == GPU_ATTENTION ||
-           l->word.kind == GPU_ATTENTION_DIRECT;
+    return l->word.kind == GPU_GEMM || l->word.kind == GPU_GEMM_ROWS || l->word.kind == GPU_GEMM_DIRECT ||
+           l->word.kind == GPU_ATTENTION || l->word.kind == GPU_ATTENTION_DIRECT;
 }
 
 enum status lower_waits(struct lowering *l)
@@ -90,8 +88,7 @@ enum status lower_targets(struct lowering *l)
     const struct task *t = l->task;
 
     for (uint32_t i = 0; i < t->out_count; i++) {
-        uint32_t first,
-            count = program_target_ranks(l->out->program, l->rank, t->out[i].rank, &first);
+        uint32_t first, count = program_target_ranks(l->out->program, l->rank, t->out[i].rank, &first);
 
         for (uint32_t k = 0; k < count; k++)
             TRY(add_target(l, &t->out[i], first + k));
@@ -129,16 +126,14 @@ static enum status add_signal(struct lowering *l, const struct signal *s, uint32
 {
     struct lowered *out = l->out;
     uint64_t at = (uint64_t)rank * out->program->flag_count + s->flag;
-    union gpu_link link = {
-        .signal = {
-            .address = out->ranks[rank].flags + s->flag * sizeof(struct gpu_flag),
-            .add = (uint32_t)s->add,
-            .system = out->far_raised && out->far_raised[at],
-        }};
+    union gpu_link link = {.signal = {
+                               .address = out->ranks[rank].flags + s->flag * sizeof(struct gpu_flag),
+                               .add = (uint32_t)s->add,
+                               .system = out->far_raised && out->far_raised[at],
+                           }};
 
     if (out->put_raised && out->put_raised[at])
-        return lower_refuse(l, "raises flag %" PRIu32 " of rank %" PRIu32 ", which puts raise",
-                            s->flag, rank);
+        return lower_refuse(l, "raises flag %" PRIu32 " of rank %" PRIu32 ", which puts raise", s->flag, rank);
     if (s->add > UINT32_MAX)
         return lower_refuse(l, "a signal of %" PRIu64 " is more than 32 bits hold", s->add);
     TRY(count_up(l, &l->word.signals, "signals"));
@@ -150,8 +145,7 @@ enum status lower_signals(struct lowering *l)
     const struct task *t = l->task;
 
     for (uint32_t i = 0; i < t->signal_count; i++) {
-        uint32_t first,
-            count = program_target_ranks(l->out->program, l->rank, t->signals[i].rank, &first);
+        uint32_t first, count = program_target_ranks(l->out->program, l->rank, t->signals[i].rank, &first);
 
         for (uint32_t k = 0; k < count; k++)
             TRY(add_signal(l, &t->signals[i], first + k));

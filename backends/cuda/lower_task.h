@@ -19,14 +19,13 @@ struct lowering {
 /* ---- lower.c ---- */
 
 /* ST_INPUT, with the task named in out->why. */
-enum status lower_refuse(struct lowering *l, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+enum status lower_refuse(struct lowering *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 enum status lower_out_of_memory(struct lowered *out);
 
-#define ADD(lowered, table, type, item)                                                            \
-    do {                                                                                           \
-        if (!gpu_table_add(&(lowered)->table, sizeof(type), (item)))                               \
-            return lower_out_of_memory(lowered);                                                   \
+#define ADD(lowered, table, type, item)                                                                                \
+    do {                                                                                                               \
+        if (!gpu_table_add(&(lowered)->table, sizeof(type), (item)))                                                   \
+            return lower_out_of_memory(lowered);                                                                       \
     } while (0)
 
 /* ---- lower_views.c ---- */
@@ -70,8 +69,7 @@ enum status lower_attention_links(struct lowering *l); /* in the place of addend
 /* Whether the result goes to all its targets by tensor map. */
 bool lower_stores_by_map(struct lowering *l);
 
-enum gpu_kind lower_gemm_kind(struct lowering *l, const struct gpu_matrix *a,
-                              const struct gpu_matrix *b);
+enum gpu_kind lower_gemm_kind(struct lowering *l, const struct gpu_matrix *a, const struct gpu_matrix *b);
 enum gpu_kind lower_move_kind(const struct lowering *l);
 
 #endif

@@ -23,8 +23,8 @@ uint64_t lower_view_rows(const struct lowered *out, uint32_t buffer, uint64_t ld
 /* What a tensor map can describe. */
 static bool mappable(const struct gpu_view *v, uint64_t rows)
 {
-    return !v->is_wide && v->base % 16 == 0 && v->ld * 2 % 16 == 0 && rows > 0 && rows < 1u << 31 &&
-           v->ld < 1u << 31 && v->copy_bytes % 16 == 0;
+    return !v->is_wide && v->base % 16 == 0 && v->ld * 2 % 16 == 0 && rows > 0 && rows < 1u << 31 && v->ld < 1u << 31 &&
+           v->copy_bytes % 16 == 0;
 }
 
 static enum status add_maps(struct lowered *out, struct gpu_view *v, uint64_t rows)
@@ -61,8 +61,7 @@ static enum status add_view(struct lowered *out, uint32_t rank, uint32_t buffer,
     return ST_OK;
 }
 
-static enum status find_view(struct lowered *out, uint32_t rank, uint32_t buffer, uint64_t ld,
-                             uint32_t *view_out)
+static enum status find_view(struct lowered *out, uint32_t rank, uint32_t buffer, uint64_t ld, uint32_t *view_out)
 {
     const uint32_t *head = &out->first_view[rank * out->program->buffer_count + buffer];
 
@@ -82,9 +81,7 @@ enum status lower_place(struct lowering *l, const struct operand *o, uint32_t ow
     uint64_t ld = o->ld ? o->ld : 1, offset = o->offset + extra;
 
     if (offset / ld >= UINT32_MAX || ld >= UINT32_MAX)
-        return lower_refuse(l,
-                            "row %" PRIu64 " of a matrix with rows of %" PRIu64 " is out of reach",
-                            offset / ld, ld);
+        return lower_refuse(l, "row %" PRIu64 " of a matrix with rows of %" PRIu64 " is out of reach", offset / ld, ld);
     TRY(find_view(l->out, owner, o->buffer, ld, &m_out->view));
     m_out->row = (uint32_t)(offset / ld);
     m_out->col = (uint32_t)(offset % ld);

@@ -71,8 +71,8 @@ PTX float dot_segments(const site &s, const gpu_task &t, uint32_t row, uint32_t 
     float sum = 0;
 
     if (t.segment_count == 0)
-        return dot(matrix_of(s, t.a_view, t.a_row, t.a_col),
-                   matrix_of(s, t.b_view, t.b_row, t.b_col), row, col, t.k, 0);
+        return dot(matrix_of(s, t.a_view, t.a_row, t.a_col), matrix_of(s, t.b_view, t.b_row, t.b_col), row, col, t.k,
+                   0);
     for (uint32_t i = 0; i < t.segment_count; i++) {
         const gpu_segment &g = s.program->segments[t.segments + i];
 
@@ -92,8 +92,7 @@ PTX float dot_activated(const site &s, const gpu_task &t, uint32_t row, uint32_t
 {
     uint32_t first = col / SWIGLU_GROUP * SWIGLU_GROUP, gate = 2 * first + col - first;
 
-    return swiglu(dot_segments(s, t, row, gate),
-                  dot_segments(s, t, row, gate + min(SWIGLU_GROUP, t.n - first)));
+    return swiglu(dot_segments(s, t, row, gate), dot_segments(s, t, row, gate + min(SWIGLU_GROUP, t.n - first)));
 }
 
 /* One element: GEMM, REDUCE (no product) and COPY (no addends either; a payload of NaN may be lost
@@ -147,8 +146,7 @@ PTX uint64_t vector_address(const matrix &x, const vector_place &p)
     return x.address + (p.row * x.ld + p.col) * 2;
 }
 
-PTX void store_sums(const site &s, const gpu_task &t, const float (&sum)[BATCH][VECTOR],
-                    uint32_t first, uint32_t count)
+PTX void store_sums(const site &s, const gpu_task &t, const float (&sum)[BATCH][VECTOR], uint32_t first, uint32_t count)
 {
     for (uint32_t i = 0; i < t.targets; i++) {
         matrix x = matrix_at(s, task_target(s, t, i));
@@ -159,8 +157,8 @@ PTX void store_sums(const site &s, const gpu_task &t, const float (&sum)[BATCH][
 
             if (at < count)
                 *(uint4 *)vector_address(x, vector_at(at, t.n / VECTOR)) = {
-                    pair_of(sum[b][0], sum[b][1]), pair_of(sum[b][2], sum[b][3]),
-                    pair_of(sum[b][4], sum[b][5]), pair_of(sum[b][6], sum[b][7])};
+                    pair_of(sum[b][0], sum[b][1]), pair_of(sum[b][2], sum[b][3]), pair_of(sum[b][4], sum[b][5]),
+                    pair_of(sum[b][6], sum[b][7])};
         }
     }
 }

@@ -20,8 +20,7 @@ PTX void barrier_init(uint32_t barrier, uint32_t arrivals)
 
 PTX void barrier_expect(uint32_t barrier, uint32_t bytes)
 {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
-                 : "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
 PTX void barrier_arrive(uint32_t barrier)
@@ -95,8 +94,7 @@ PTX void tensor_load(uint32_t to, const void *map, uint32_t col, uint32_t row, u
 
 PTX void tensor_store(const void *map, uint32_t col, uint32_t row, uint32_t from)
 {
-    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(
-                     map),
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];" ::"l"(map),
                  "r"(col), "r"(row), "r"(from)
                  : "memory");
 }
@@ -111,8 +109,7 @@ PTX void bulk_load(uint32_t to, uint64_t from, uint32_t bytes, uint32_t barrier)
 
 PTX void bulk_store(uint64_t to, uint32_t from, uint32_t bytes)
 {
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from),
-                 "r"(bytes)
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes)
                  : "memory");
 }
 
@@ -278,8 +275,8 @@ PTX uint64_t wgmma_operand(uint32_t address)
 
 PTX void matrix_store_x4(uint32_t address, const uint32_t (&r)[4])
 {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address),
-                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(r[0]),
+                 "r"(r[1]), "r"(r[2]), "r"(r[3])
                  : "memory");
 }
 

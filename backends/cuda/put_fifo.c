@@ -8,8 +8,7 @@
 
 cudaError_t put_fifo_open(struct put_fifo *f, uint64_t capacity)
 {
-    cudaError_t error =
-        cudaHostAlloc((void **)&f->slots, capacity * sizeof *f->slots, cudaHostAllocPortable);
+    cudaError_t error = cudaHostAlloc((void **)&f->slots, capacity * sizeof *f->slots, cudaHostAllocPortable);
 
     f->capacity = capacity;
     if (error == cudaSuccess)
@@ -41,8 +40,7 @@ bool put_fifo_configure(struct put_fifo *f, const struct put_fifo_config *c)
 
 static uint64_t offset_of(const struct program *p, const struct operand *o, uint64_t epoch)
 {
-    return program_buffer_offset(p, o->buffer, epoch) +
-           o->offset * dtype_bytes(p->buffers[o->buffer].dtype);
+    return program_buffer_offset(p, o->buffer, epoch) + o->offset * dtype_bytes(p->buffers[o->buffer].dtype);
 }
 
 static const struct signal *remote_signal(const struct put_fifo *f, const struct task *t)

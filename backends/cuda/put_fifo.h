@@ -18,8 +18,8 @@ struct put_fifo_config {
     uint32_t rank;
     const struct task *puts; /* by number */
     uint32_t put_count;
-    uint64_t *put_flags;     /* the rank's own */
-    struct stage *stage;     /* NULL: the transport reaches the GPU's memory */
+    uint64_t *put_flags; /* the rank's own */
+    struct stage *stage; /* NULL: the transport reaches the GPU's memory */
 };
 
 struct put_fifo {
@@ -29,7 +29,7 @@ struct put_fifo {
     struct gpu_command *slots;
     uint64_t *tail;
     uint64_t capacity, taken;
-    uint32_t *under_way; /* by number: the epoch; 0: it is not */
+    uint32_t *under_way;           /* by number: the epoch; 0: it is not */
     uint64_t bytes, control_bytes; /* put so far, the latter of control buffers; read by others, too */
 };
 
@@ -40,8 +40,8 @@ void put_fifo_close(struct put_fifo *f);
 /* Before a proxy drains it.  False: out of memory. */
 bool put_fifo_configure(struct put_fifo *f, const struct put_fifo_config *c);
 
-/* Once no proxy drains it: what became of put `number`, for reports, and its epoch.  NULL: it was not handed over, or is
- * complete. */
+/* Once no proxy drains it: what became of put `number`, for reports, and its epoch.  NULL: it was not handed over, or
+ * is complete. */
 const char *put_fifo_state(const struct put_fifo *f, uint32_t number, uint64_t *epoch_out);
 
 extern const struct proxy_source put_fifo_source; /* of struct put_fifo */

@@ -45,8 +45,7 @@ PTX void record_end(gpu_record *r)
             r->end = stamp_now();
 }
 
-PTX gpu_record *record_wait(const site &s, const gpu_task &t, uint32_t flag, uint64_t wanted,
-                            bool inside)
+PTX gpu_record *record_wait(const site &s, const gpu_task &t, uint32_t flag, uint64_t wanted, bool inside)
 {
     gpu_record *r = record_begin(s, t, GPU_WAITED);
 

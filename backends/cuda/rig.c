@@ -40,12 +40,11 @@ static enum status scale_crews(struct rig *r)
     have = min_u64(have, wanted);
     if (have < p->crew_count)
         return rig_fail(r, ST_INPUT,
-                        "cuda: %" PRIu32 " crews need an SM each, a rank has %" PRIu64
-                        " SMs (%" PRIu32 " ranks on %" PRIu32 " devices)",
+                        "cuda: %" PRIu32 " crews need an SM each, a rank has %" PRIu64 " SMs (%" PRIu32
+                        " ranks on %" PRIu32 " devices)",
                         p->crew_count, have, r->rank_count, r->device_count);
     for (uint32_t c = 0; c < p->crew_count; c++) {
-        r->crew_workers[c] =
-            (uint32_t)max_u64(1, (p->crews[c].workers * have + wanted / 2) / wanted);
+        r->crew_workers[c] = (uint32_t)max_u64(1, (p->crews[c].workers * have + wanted / 2) / wanted);
         used += c == largest ? 0 : r->crew_workers[c];
     }
     r->crew_workers[largest] = (uint32_t)(have > used ? have - used : 1);
@@ -123,8 +122,7 @@ static enum status create_flags(struct rig *r, struct rig_rank *rank)
 
     TRY_CUDA(r, cudaMalloc((void **)&rank->flags, count * sizeof *rank->flags));
     if (r->program->world.nodes > 1) {
-        TRY_CUDA(r, cudaHostAlloc((void **)&rank->put_flags, count * sizeof *rank->put_flags,
-                                  cudaHostAllocPortable));
+        TRY_CUDA(r, cudaHostAlloc((void **)&rank->put_flags, count * sizeof *rank->put_flags, cudaHostAllocPortable));
         memset(rank->put_flags, 0, count * sizeof *rank->put_flags);
     }
     return ST_OK;
@@ -190,8 +188,7 @@ static enum status add_table(struct rig *r, struct device *d, uint64_t bytes, vo
     return ST_OK;
 }
 
-static enum status upload(struct rig *r, struct device *d, const void *items, uint64_t bytes,
-                          const void **address_out)
+static enum status upload(struct rig *r, struct device *d, const void *items, uint64_t bytes, const void **address_out)
 {
     void *p;
 
@@ -201,8 +198,7 @@ static enum status upload(struct rig *r, struct device *d, const void *items, ui
     return ST_OK;
 }
 
-static enum status upload_table(struct rig *r, struct device *d, const struct gpu_table *t,
-                                const void **address_out)
+static enum status upload_table(struct rig *r, struct device *d, const struct gpu_table *t, const void **address_out)
 {
     return upload(r, d, t->items, t->count * t->item_bytes, address_out);
 }
@@ -277,9 +273,8 @@ static enum status lower_for_ranks(struct rig *r)
     if (!ranks)
         return rig_fail(r, ST_MEMORY, "cuda: no memory for %" PRIu32 " ranks", count);
     for (uint32_t i = 0; i < r->rank_count; i++)
-        ranks[r->first_rank + i] =
-            (struct placement){(uintptr_t)r->ranks[i].window, (uintptr_t)r->ranks[i].flags,
-                               (uint32_t)r->ranks[i].device->index};
+        ranks[r->first_rank + i] = (struct placement){(uintptr_t)r->ranks[i].window, (uintptr_t)r->ranks[i].flags,
+                                                      (uint32_t)r->ranks[i].device->index};
     st = lower_program(r->program, ranks, &r->lowered);
     r->lowered.ranks = NULL;
     free(ranks);

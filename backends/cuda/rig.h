@@ -49,8 +49,8 @@ struct device {
     cudaStream_t stream; /* the program */
     cudaStream_t side;   /* looks and orders while it runs */
     cudaEvent_t begin, end;
-    struct gpu_program program; /* what a launch gets, but for the epoch */
-    struct gpu_worker *workers; /* on the host */
+    struct gpu_program program;      /* what a launch gets, but for the epoch */
+    struct gpu_worker *workers;      /* on the host */
     void *tables[DEVICE_TABLES_MAX]; /* device memory to free */
     uint32_t table_count;
     uint32_t *abort;         /* device */
@@ -61,8 +61,8 @@ struct device {
 struct rig_rank {
     uint32_t index;
     struct device *device;
-    uint8_t *window;        /* device, in `memory` */
-    uint64_t *arrived;      /* behind it, by flag: raised by network cards, where these reach it */
+    uint8_t *window;   /* device, in `memory` */
+    uint64_t *arrived; /* behind it, by flag: raised by network cards, where these reach it */
     void *memory;
     int dmabuf;             /* of window and `arrived`; -1: none */
     struct gpu_flag *flags; /* device */
@@ -95,17 +95,17 @@ struct rig {
     uint32_t *gate;  /* pinned */
     uint32_t gates;
     struct check_report check;
-    uint64_t epoch; /* launched last */
+    uint64_t epoch;                        /* launched last */
     enum status (*enqueue)(struct rig *r); /* what an epoch is; NULL: a launch of the interpreter */
     void (*abort)(struct rig *r);          /* ends what that left on the devices; may be NULL */
     uint64_t epochs_at_once;               /* that may be enqueued; 0: any number */
-    bool traced;    /* so is that epoch, and those launched from now on */
-    struct gpu_ping *ping; /* pinned; NULL: nothing is to be traced */
-    uint64_t stopped_ns;   /* when the devices were told to, by the host's clock */
-    struct way way;        /* these five: where there is a second node */
+    bool traced;                           /* so is that epoch, and those launched from now on */
+    struct gpu_ping *ping;                 /* pinned; NULL: nothing is to be traced */
+    uint64_t stopped_ns;                   /* when the devices were told to, by the host's clock */
+    struct way way;                        /* these five: where there is a second node */
     enum reach reach;
-    bool broken;           /* a way to another node, or that node; `why` has the words */
-    bool ending;           /* the proxies are no longer needed */
+    bool broken; /* a way to another node, or that node; `why` has the words */
+    bool ending; /* the proxies are no longer needed */
     struct proxy_result puts;
     char why[2048]; /* of a status < 0 */
 };
@@ -118,16 +118,15 @@ static inline struct rig_rank *rig_rank(const struct rig *r, uint32_t rank)
 
 /* Every function below that returns a status has filled r->why when it is negative, but for rig_wait()'s hangs. */
 
-enum status rig_fail(struct rig *r, enum status st, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+enum status rig_fail(struct rig *r, enum status st, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Passes CUDA's error up, with its words. */
-#define TRY_CUDA(rig, call)                                                                        \
-    do {                                                                                           \
-        cudaError_t error_ = (call);                                                               \
-        if (error_ != cudaSuccess)                                                                 \
-            return rig_fail(rig, error_ == cudaErrorMemoryAllocation ? ST_MEMORY : ST_ENVIRONMENT, \
-                            "cuda: %s: %s", #call, cudaGetErrorString(error_));                    \
+#define TRY_CUDA(rig, call)                                                                                            \
+    do {                                                                                                               \
+        cudaError_t error_ = (call);                                                                                   \
+        if (error_ != cudaSuccess)                                                                                     \
+            return rig_fail(rig, error_ == cudaErrorMemoryAllocation ? ST_MEMORY : ST_ENVIRONMENT, "cuda: %s: %s",     \
+                            #call, cudaGetErrorString(error_));                                                        \
     } while (0)
 
 /* ---- rig_devices.c ---- */
@@ -186,8 +185,7 @@ enum status rig_create_window(struct rig *r, struct rig_rank *rank); /* on the r
 void rig_destroy_window(struct rig_rank *rank);
 /* Whether the chosen transport and all devices here could do without staging; only opening an endpoint shows it. */
 bool rig_direct_possible(const struct rig *r);
-void rig_direct_memory(const struct rig *r, struct rig_rank *rank, struct net_memory *window,
-                       struct net_memory *flags);
+void rig_direct_memory(const struct rig *r, struct rig_rank *rank, struct net_memory *window, struct net_memory *flags);
 
 /* ---- rig_trace.c ---- */
 

@@ -19,9 +19,7 @@ static bool is_hopper(int device)
 {
     int major = 0;
 
-    return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
-               cudaSuccess &&
-           major == 9;
+    return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major == 9;
 }
 
 /* The kernel is built for sm_90a, so a machine's devices have to be Hopper ones; usually all are.
@@ -43,8 +41,7 @@ uint32_t devices_usable(char *why, size_t why_bytes)
     while ((int)usable < count && usable < DEVICES_MAX && is_hopper((int)usable))
         usable++;
     if (usable == 0)
-        snprintf(why, why_bytes,
-                 "the first CUDA device is not a Hopper GPU (compute capability 9.0)");
+        snprintf(why, why_bytes, "the first CUDA device is not a Hopper GPU (compute capability 9.0)");
     return usable;
 }
 
@@ -74,8 +71,7 @@ static enum status check_peer(struct rig *r, int from, int to)
         TRY_CUDA(r, cudaDeviceGetP2PAttribute(&adds, cudaDevP2PAttrNativeAtomicSupported, from, to));
     if (reaches && adds)
         return ST_OK;
-    return rig_fail(r, ST_ENVIRONMENT,
-                    "cuda: device %d cannot %s device %d's memory; devices: 1 puts all ranks on one",
+    return rig_fail(r, ST_ENVIRONMENT, "cuda: device %d cannot %s device %d's memory; devices: 1 puts all ranks on one",
                     from, reaches ? "add atomically in" : "reach", to);
 }
 
@@ -112,8 +108,7 @@ enum status rig_open_devices(struct rig *r)
     if (usable == 0)
         return rig_fail(r, ST_ENVIRONMENT, "cuda: %s", why);
     if (r->options->devices > usable)
-        return rig_fail(r, ST_ENVIRONMENT,
-                        "cuda: %" PRIu64 " devices are wanted, %" PRIu64 " are here",
+        return rig_fail(r, ST_ENVIRONMENT, "cuda: %" PRIu64 " devices are wanted, %" PRIu64 " are here",
                         r->options->devices, usable);
     if (r->options->devices > 0)
         usable = r->options->devices;

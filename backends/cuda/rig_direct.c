@@ -25,8 +25,7 @@ static uint64_t flag_bytes(const struct rig *r)
 static bool keeps_order(const struct rig *r, const struct device *d)
 {
     int supported = 0, ordering = 0;
-    int least = r->device_count > 1 ? cudaGPUDirectRDMAWritesOrderingAllDevices
-                                    : cudaGPUDirectRDMAWritesOrderingOwner;
+    int least = r->device_count > 1 ? cudaGPUDirectRDMAWritesOrderingAllDevices : cudaGPUDirectRDMAWritesOrderingOwner;
 
     return cudaDeviceGetAttribute(&supported, cudaDevAttrGPUDirectRDMASupported, d->index) == cudaSuccess &&
            cudaDeviceGetAttribute(&ordering, cudaDevAttrGPUDirectRDMAWritesOrdering, d->index) == cudaSuccess &&
@@ -72,8 +71,8 @@ static int export_dmabuf(const void *address, uint64_t bytes)
     void *entry = NULL;
     int fd = -1;
 
-    if (cudaGetDriverEntryPointByVersion("cuMemGetHandleForAddressRange", &entry, 12000, cudaEnableDefault,
-                                         &found) != cudaSuccess ||
+    if (cudaGetDriverEntryPointByVersion("cuMemGetHandleForAddressRange", &entry, 12000, cudaEnableDefault, &found) !=
+            cudaSuccess ||
         !entry)
         return -1;
     memcpy(&get_handle, &entry, sizeof entry);
@@ -82,8 +81,7 @@ static int export_dmabuf(const void *address, uint64_t bytes)
     return fd;
 }
 
-void rig_direct_memory(const struct rig *r, struct rig_rank *rank, struct net_memory *window,
-                       struct net_memory *flags)
+void rig_direct_memory(const struct rig *r, struct rig_rank *rank, struct net_memory *window, struct net_memory *flags)
 {
     uint64_t bytes = program_window_bytes(r->program), flags_at = whole_pages(bytes);
 

@@ -32,8 +32,7 @@ static uint64_t slice_offset(const struct rig *r, const struct io_slice *io, uin
 {
     const struct buffer *b = &r->program->buffers[io->buffer];
 
-    return program_buffer_offset(r->program, io->buffer, epoch) +
-           io->row * b->cols * dtype_bytes(b->dtype);
+    return program_buffer_offset(r->program, io->buffer, epoch) + io->row * b->cols * dtype_bytes(b->dtype);
 }
 
 static uint64_t slice_bytes(const struct rig *r, const struct io_slice *io)
@@ -45,8 +44,8 @@ static uint64_t slice_bytes(const struct rig *r, const struct io_slice *io)
 
 /* ---- begin ---- */
 
-static enum status write_slice(struct rig *r, struct rig_rank *rank, const struct io_slice *io,
-                               uint64_t epoch, bool noise)
+static enum status write_slice(struct rig *r, struct rig_rank *rank, const struct io_slice *io, uint64_t epoch,
+                               bool noise)
 {
     const struct job *job = r->job;
     const struct buffer *b = &r->program->buffers[io->buffer];
@@ -72,13 +71,12 @@ static enum status write_slice(struct rig *r, struct rig_rank *rank, const struc
 
 /* What the host writes, by way of the mirror: control buffers, which are real always, and inputs that
  * the kernel makes itself. */
-static enum status copy_slice(struct rig *r, struct rig_rank *rank, const struct io_slice *io,
-                              uint64_t epoch)
+static enum status copy_slice(struct rig *r, struct rig_rank *rank, const struct io_slice *io, uint64_t epoch)
 {
     uint64_t at = slice_offset(r, io, epoch);
 
-    TRY_CUDA(r, cudaMemcpyAsync(rank->window + at, r->mirror + at, slice_bytes(r, io),
-                                cudaMemcpyHostToDevice, rank->device->stream));
+    TRY_CUDA(r, cudaMemcpyAsync(rank->window + at, r->mirror + at, slice_bytes(r, io), cudaMemcpyHostToDevice,
+                                rank->device->stream));
     return ST_OK;
 }
 
@@ -123,8 +121,7 @@ static enum status check_all(struct rig *r, struct rig_rank *rank, uint64_t epoc
             uint8_t *here = r->mirror + at, *there = rank->window + at;
 
             if (io[s].role == IO_OUTPUT)
-                TRY_CUDA(r, cudaMemcpy(pass ? there : here, pass ? here : there,
-                                       slice_bytes(r, &io[s]),
+                TRY_CUDA(r, cudaMemcpy(pass ? there : here, pass ? here : there, slice_bytes(r, &io[s]),
                                        pass ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToHost));
         }
         if (pass == 0)
@@ -147,8 +144,8 @@ static float element(enum dtype dtype, const void *at, uint64_t i)
 }
 
 /* Exact values are right within 0; where nothing may have been written a NaN is expected. */
-static void expect_block(const struct rig *r, const struct io_slice *io, uint64_t epoch, uint64_t row,
-                         uint64_t rows, uint64_t col, uint64_t cols, struct expected *out)
+static void expect_block(const struct rig *r, const struct io_slice *io, uint64_t epoch, uint64_t row, uint64_t rows,
+                         uint64_t col, uint64_t cols, struct expected *out)
 {
     const struct kernel *k = r->job->kernel;
     struct problem global = k->global(r->job->problem, r->program->world);
@@ -171,20 +168,18 @@ static bool is_right(float value, const struct expected *want)
 }
 
 /* Block (row, col) of the slice. */
-static enum status check_block(struct rig *r, struct rig_rank *rank, const struct io_slice *io,
-                               uint64_t epoch, uint64_t row, uint64_t col)
+static enum status check_block(struct rig *r, struct rig_rank *rank, const struct io_slice *io, uint64_t epoch,
+                               uint64_t row, uint64_t col)
 {
     const struct buffer *b = &r->program->buffers[io->buffer];
-    uint64_t rows = min_u64(SAMPLE_ROWS, io->rows - row),
-             cols = min_u64(SAMPLE_COLS, io->cols - col);
+    uint64_t rows = min_u64(SAMPLE_ROWS, io->rows - row), cols = min_u64(SAMPLE_COLS, io->cols - col);
     uint64_t bytes = dtype_bytes(b->dtype);
     struct expected want[SAMPLE_ROWS * SAMPLE_COLS];
     float got[SAMPLE_ROWS * SAMPLE_COLS];
 
-    TRY_CUDA(r, cudaMemcpy2D(got, cols * bytes,
-                             rank->window + slice_offset(r, io, epoch) +
-                                 (row * b->cols + col) * bytes,
-                             b->cols * bytes, cols * bytes, rows, cudaMemcpyDeviceToHost));
+    TRY_CUDA(r,
+             cudaMemcpy2D(got, cols * bytes, rank->window + slice_offset(r, io, epoch) + (row * b->cols + col) * bytes,
+                          b->cols * bytes, cols * bytes, rows, cudaMemcpyDeviceToHost));
     expect_block(r, io, epoch, row, rows, col, cols, want);
     for (uint64_t i = 0; i < rows * cols; i++) {
         float value = element(b->dtype, got, i);
@@ -194,8 +189,7 @@ static enum status check_block(struct rig *r, struct rig_rank *rank, const struc
         if (r->check.wrong++ == 0)
             snprintf(r->check.first, sizeof r->check.first,
                      "rank %u, epoch %llu: %s[%llu, %llu] is %g and should be %g", rank->index,
-                     (unsigned long long)epoch, b->name,
-                     (unsigned long long)(io->row + row + i / cols),
+                     (unsigned long long)epoch, b->name, (unsigned long long)(io->row + row + i / cols),
                      (unsigned long long)(col + i % cols), (double)value, (double)want[i].value);
     }
     r->check.checked += rows * cols;
@@ -209,8 +203,7 @@ static enum status poison_outputs(struct rig *r, struct rig_rank *rank, uint64_t
 
     for (uint32_t s = 0; s < count; s++)
         if (io[s].role == IO_OUTPUT)
-            TRY_CUDA(r, cudaMemset(rank->window + slice_offset(r, &io[s], epoch),
-                                   POISON_BYTE, slice_bytes(r, &io[s])));
+            TRY_CUDA(r, cudaMemset(rank->window + slice_offset(r, &io[s], epoch), POISON_BYTE, slice_bytes(r, &io[s])));
     return ST_OK;
 }
 
@@ -221,12 +214,9 @@ static enum status check_sample(struct rig *r, struct rig_rank *rank, uint64_t e
     uint64_t random = r->job->seed + rank->index;
 
     for (uint32_t s = 0; s < count; s++)
-        for (uint32_t i = 0;
-             i < SAMPLE_BLOCKS && io[s].role == IO_OUTPUT && io[s].rows && io[s].cols; i++) {
-            random =
-                random * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX generator */
-            TRY(check_block(r, rank, &io[s], epoch, (random >> 33) % io[s].rows,
-                            (random >> 13) % io[s].cols));
+        for (uint32_t i = 0; i < SAMPLE_BLOCKS && io[s].role == IO_OUTPUT && io[s].rows && io[s].cols; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u; /* Knuth's MMIX generator */
+            TRY(check_block(r, rank, &io[s], epoch, (random >> 33) % io[s].rows, (random >> 13) % io[s].cols));
         }
     return poison_outputs(r, rank, epoch);
 }

@@ -61,8 +61,7 @@ static enum status check_proxies(struct rig *r)
         if (st < 0)
             return rig_fail(r, st, "rank %" PRIu32 ": %s%s", r->ranks[i].index,
                             error == cudaSuccess ? "" : "a put's copy: ",
-                            error == cudaSuccess ? endpoint_error(r->way.endpoints[i])
-                                                 : cudaGetErrorString(error));
+                            error == cudaSuccess ? endpoint_error(r->way.endpoints[i]) : cudaGetErrorString(error));
     }
     return ST_OK;
 }
@@ -104,9 +103,8 @@ enum status rig_meet(struct rig *r)
 static void memory_of(struct rig *r, struct rig_rank *rank, struct net_memory *window, struct net_memory *flags)
 {
     *window = (struct net_memory){rank->window, program_window_bytes(r->program), true, -1, 0};
-    *flags = (struct net_memory){.base = rank->put_flags,
-                                 .bytes = r->program->flag_count * sizeof *rank->put_flags,
-                                 .dmabuf = -1};
+    *flags = (struct net_memory){
+        .base = rank->put_flags, .bytes = r->program->flag_count * sizeof *rank->put_flags, .dmabuf = -1};
     if (r->reach == REACH_DIRECT)
         rig_direct_memory(r, rank, window, flags);
     if (r->reach == REACH_STAGED) {
@@ -153,9 +151,7 @@ static int numa_node(const struct device *d)
 {
     char address[32];
 
-    return cudaDeviceGetPCIBusId(address, sizeof address, d->index) == cudaSuccess
-               ? proxy_numa_of_pci(address)
-               : -1;
+    return cudaDeviceGetPCIBusId(address, sizeof address, d->index) == cudaSuccess ? proxy_numa_of_pci(address) : -1;
 }
 
 static enum status start(struct rig *r, uint32_t place)

@@ -8,8 +8,7 @@ static uint64_t scratch_words(const struct lowered_route *x)
 {
     const struct route *r = x->route;
     const struct gpu_route *g = &x->word;
-    uint32_t ranks = g->returns ? g->gpus : 1,
-             first = g->returns ? g->rank / g->gpus * g->gpus : g->rank;
+    uint32_t ranks = g->returns ? g->gpus : 1, first = g->returns ? g->rank / g->gpus * g->gpus : g->rank;
     uint64_t experts = route_expert_begin(r, first + ranks) - route_expert_begin(r, first);
 
     return GPU_ROUTE_WORDS(ranks, experts, g->list_rows, r->tokens, g->list_rows * r->tile_rows);
@@ -45,8 +44,7 @@ static enum status check_route(struct rig *r, const struct lowered_route *x)
     struct task task = {.route = x->route};
     uint64_t dropped, before = rank->dropped;
 
-    TRY_CUDA(r, cudaMemcpy(&dropped, (const void *)(uintptr_t)x->word.dropped, sizeof dropped,
-                           cudaMemcpyDeviceToHost));
+    TRY_CUDA(r, cudaMemcpy(&dropped, (const void *)(uintptr_t)x->word.dropped, sizeof dropped, cudaMemcpyDeviceToHost));
     rank->dropped = dropped;
     if (dropped == before || x->route->drop)
         return ST_OK;

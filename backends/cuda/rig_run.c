@@ -205,8 +205,7 @@ static enum status run_all(struct rig *r, struct run_result *result)
 /* "2 x NVIDIA H200, verbs direct" */
 static void fill_model(const struct rig *r, struct run_result *result)
 {
-    static const char *const reaches[] = {
-        [REACH_COPIES] = "", [REACH_STAGED] = " staged", [REACH_DIRECT] = " direct"};
+    static const char *const reaches[] = {[REACH_COPIES] = "", [REACH_STAGED] = " staged", [REACH_DIRECT] = " direct"};
     int used = snprintf(result->model, sizeof result->model, "%u x %.40s", r->device_count, r->devices[0].name);
 
     if (r->reach != REACH_COPIES)
@@ -246,6 +245,6 @@ enum status rig_run(struct rig *r, struct run_result *result)
     TRY_CUDA(r, traced);
     if (r->check.wrong == 0)
         return st;
-    return rig_fail(r, ST_WRONG, "%s\n%" PRIu64 " of %" PRIu64 " elements are wrong",
-                    r->check.first, r->check.wrong, r->check.checked);
+    return rig_fail(r, ST_WRONG, "%s\n%" PRIu64 " of %" PRIu64 " elements are wrong", r->check.first, r->check.wrong,
+                    r->check.checked);
 }

@@ -29,8 +29,7 @@ static enum status create_rank(struct rig *r, struct rig_rank *rank)
     uint64_t puts = r->lowered.puts[rank->index].count;
 
     rank->fifo.arrived_ns = calloc(puts + 1, sizeof *rank->fifo.arrived_ns);
-    return rank->fifo.arrived_ns ? ST_OK
-                                 : rig_fail(r, ST_MEMORY, "cuda: no memory for the times of puts");
+    return rank->fifo.arrived_ns ? ST_OK : rig_fail(r, ST_MEMORY, "cuda: no memory for the times of puts");
 }
 
 enum status rig_create_trace(struct rig *r)
@@ -99,8 +98,7 @@ enum status rig_prepare_trace(struct rig *r)
 
         TRY_CUDA(r, cudaSetDevice(d->index));
         TRY(compare_clocks(r, d));
-        TRY_CUDA(r, cudaMemsetAsync(d->program.logs, 0, d->worker_count * sizeof *d->program.logs,
-                                    d->stream));
+        TRY_CUDA(r, cudaMemsetAsync(d->program.logs, 0, d->worker_count * sizeof *d->program.logs, d->stream));
         TRY_CUDA(r, cudaMemsetAsync(d->program.records, 0, RECORDS_BYTES, d->stream));
         TRY_CUDA(r, cudaStreamSynchronize(d->stream));
     }
@@ -148,24 +146,22 @@ static uint32_t place_in_crew(const struct device *d, uint32_t worker)
     return worker - first;
 }
 
-static void read_worker(const struct rig *r, const struct device_records *x, uint32_t i,
-                        struct trace_log *out)
+static void read_worker(const struct rig *r, const struct device_records *x, uint32_t i, struct trace_log *out)
 {
     const struct device *d = x->device;
     uint32_t records_max = d->program.records_max;
 
-    device_log_read(
-        &(struct device_log){.program = r->program,
-                             .epoch = r->epoch,
-                             .lane = {d->workers[i].rank, d->workers[i].crew, place_in_crew(d, i)},
-                             .clock = device_clock_of(&x->logs[i], x->tick_ns, d->host_ahead_ns),
-                             .head = &x->logs[i],
-                             .records = x->records + (uint64_t)i * records_max,
-                             .records_max = records_max,
-                             .aborted_ns = r->stopped_ns,
-                             .put_arrival = put_arrival,
-                             .put_arg = r},
-        out);
+    device_log_read(&(struct device_log){.program = r->program,
+                                         .epoch = r->epoch,
+                                         .lane = {d->workers[i].rank, d->workers[i].crew, place_in_crew(d, i)},
+                                         .clock = device_clock_of(&x->logs[i], x->tick_ns, d->host_ahead_ns),
+                                         .head = &x->logs[i],
+                                         .records = x->records + (uint64_t)i * records_max,
+                                         .records_max = records_max,
+                                         .aborted_ns = r->stopped_ns,
+                                         .put_arrival = put_arrival,
+                                         .put_arg = r},
+                    out);
 }
 
 static cudaError_t copy_device(struct device_records *x)
@@ -185,8 +181,7 @@ static cudaError_t copy_device(struct device_records *x)
 }
 
 /* *begin_ns: when the first worker began, by the host's clock. */
-static cudaError_t read_device(const struct rig *r, const struct device *d, struct trace_log *out,
-                               uint64_t *begin_ns)
+static cudaError_t read_device(const struct rig *r, const struct device *d, struct trace_log *out, uint64_t *begin_ns)
 {
     struct device_records x = {.device = d};
     cudaError_t error = copy_device(&x);
@@ -216,8 +211,7 @@ cudaError_t rig_tell_trace(const struct rig *r)
     if (error == cudaSuccess) {
         trace_begin(r->job->trace, r->epoch, r->epoch, r->crew_workers);
         device_log_settle(r->program, r->epoch, &log);
-        trace_log_tell(r->job->trace, r->program, (const struct trace_log *const[]){&log}, 1,
-                       begin_ns);
+        trace_log_tell(r->job->trace, r->program, (const struct trace_log *const[]){&log}, 1, begin_ns);
     }
     trace_log_fini(&log);
     return error;

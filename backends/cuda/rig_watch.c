@@ -29,17 +29,14 @@ static enum status all_done(struct rig *r, bool *done_out)
 
 /* ---- progress: a sum over all counters, which only grow ---- */
 
-static enum status add_flags(struct rig *r, struct rig_rank *rank, struct gpu_flag *room,
-                             uint64_t *sum)
+static enum status add_flags(struct rig *r, struct rig_rank *rank, struct gpu_flag *room, uint64_t *sum)
 {
     uint64_t counters[PROGRAM_QUEUES_MAX], count = r->program->flag_count;
     cudaStream_t side = rank->device->side;
 
-    TRY_CUDA(
-        r, cudaMemcpyAsync(room, rank->flags, count * sizeof *room, cudaMemcpyDeviceToHost, side));
-    TRY_CUDA(r,
-             cudaMemcpyAsync(counters, rank->counters, r->program->queue_count * sizeof *counters,
-                             cudaMemcpyDeviceToHost, side));
+    TRY_CUDA(r, cudaMemcpyAsync(room, rank->flags, count * sizeof *room, cudaMemcpyDeviceToHost, side));
+    TRY_CUDA(r, cudaMemcpyAsync(counters, rank->counters, r->program->queue_count * sizeof *counters,
+                                cudaMemcpyDeviceToHost, side));
     TRY_CUDA(r, cudaStreamSynchronize(side));
     for (uint64_t i = 0; i < count; i++)
         *sum += room[i].counter;
@@ -69,8 +66,7 @@ cudaError_t rig_stop(struct rig *r)
 
     r->stopped_ns = clock_now_ns();
     for (uint32_t i = 0; i < r->device_count; i++) {
-        here = cudaMemcpyAsync(r->devices[i].abort, &one, sizeof one, cudaMemcpyHostToDevice,
-                               r->devices[i].side);
+        here = cudaMemcpyAsync(r->devices[i].abort, &one, sizeof one, cudaMemcpyHostToDevice, r->devices[i].side);
         error = error == cudaSuccess ? here : error;
     }
     if (r->abort)
@@ -84,8 +80,7 @@ cudaError_t rig_stop(struct rig *r)
 
 static enum status watch(struct rig *r)
 {
-    uint64_t start_ns = clock_now_ns(), look_ns = start_ns, moved_ns = start_ns, sum,
-             last = UINT64_MAX;
+    uint64_t start_ns = clock_now_ns(), look_ns = start_ns, moved_ns = start_ns, sum, last = UINT64_MAX;
     bool done;
 
     for (;;) {
@@ -141,8 +136,7 @@ static struct stuck describe(const struct rig *r, const struct gpu_worker *w, en
 }
 
 /* Blocked, but not by a flag. */
-static struct hang_open describe_push(const struct rig *r, const struct gpu_worker *w,
-                                      const struct gpu_stuck *g)
+static struct hang_open describe_push(const struct rig *r, const struct gpu_worker *w, const struct gpu_stuck *g)
 {
     return (struct hang_open){.rank = w->rank,
                               .queue = g->queue,
@@ -153,22 +147,20 @@ static struct hang_open describe_push(const struct rig *r, const struct gpu_work
 }
 
 /* What roles of a device's workers noted: into h's two lists, which have room. */
-static void collect_device(const struct rig *r, const struct device *d, struct hang *h,
-                           struct stuck *flags, struct hang_open *pushes)
+static void collect_device(const struct rig *r, const struct device *d, struct hang *h, struct stuck *flags,
+                           struct hang_open *pushes)
 {
     uint64_t total = (uint64_t)d->worker_count * GPU_ROLE_COUNT;
     struct gpu_stuck *stuck = calloc(total, sizeof *stuck);
 
-    if (stuck &&
-        cudaMemcpy(stuck, d->stuck, total * sizeof *stuck, cudaMemcpyDeviceToHost) == cudaSuccess)
+    if (stuck && cudaMemcpy(stuck, d->stuck, total * sizeof *stuck, cudaMemcpyDeviceToHost) == cudaSuccess)
         for (uint64_t i = 0; i < total; i++) {
             const struct gpu_worker *w = &d->workers[i / GPU_ROLE_COUNT];
 
             if (stuck[i].waits && stuck[i].flag == GPU_NO_FLAG)
                 pushes[h->open_count++] = describe_push(r, w, &stuck[i]);
             else if (stuck[i].waits)
-                flags[h->stuck_count++] =
-                    describe(r, w, (enum gpu_role)(i % GPU_ROLE_COUNT), &stuck[i]);
+                flags[h->stuck_count++] = describe(r, w, (enum gpu_role)(i % GPU_ROLE_COUNT), &stuck[i]);
         }
     free(stuck);
 }
@@ -184,12 +176,11 @@ static void collect_puts(const struct rig *r, const struct rig_rank *rank, struc
 
         for (uint64_t i = 0; i < program_queue_length(p, rank->index, q); i++) {
             uint64_t epoch;
-            const char *state =
-                tasks[i].kind == GPU_PUT ? put_fifo_state(&rank->fifo, tasks[i].k, &epoch) : NULL;
+            const char *state = tasks[i].kind == GPU_PUT ? put_fifo_state(&rank->fifo, tasks[i].k, &epoch) : NULL;
 
             if (state)
-                out[h->open_count++] = (struct hang_open){
-                    .rank = rank->index, .queue = q, .index = i, .epoch = epoch, .state = state};
+                out[h->open_count++] =
+                    (struct hang_open){.rank = rank->index, .queue = q, .index = i, .epoch = epoch, .state = state};
         }
     }
 }
@@ -199,8 +190,8 @@ static void collect_rank(const struct rig *r, const struct rig_rank *rank, struc
     uint64_t counters[PROGRAM_QUEUES_MAX];
 
     out->epoch = r->epoch;
-    if (cudaMemcpy(counters, rank->counters, r->program->queue_count * sizeof *counters,
-                   cudaMemcpyDeviceToHost) != cudaSuccess)
+    if (cudaMemcpy(counters, rank->counters, r->program->queue_count * sizeof *counters, cudaMemcpyDeviceToHost) !=
+        cudaSuccess)
         return;
     for (uint32_t q = 0; q < r->program->queue_count; q++)
         out->popped[q] = min_u64(counters[q] - (r->epoch - 1) * rank->pops_per_epoch[q],
@@ -212,7 +203,7 @@ void rig_report_hang(struct rig *r, char *out, size_t out_bytes)
     uint64_t notes = 1 + r->lowered.put_count;
     struct world world = r->program->world;
     struct hang_rank *ranks = calloc(world_ranks(world), sizeof *ranks);
-    char (*fates)[HANG_FATE_BYTES] = calloc(world.nodes, sizeof *fates);
+    char(*fates)[HANG_FATE_BYTES] = calloc(world.nodes, sizeof *fates);
     struct hang_open *open;
     struct stuck *flags;
 
@@ -221,11 +212,7 @@ void rig_report_hang(struct rig *r, char *out, size_t out_bytes)
     flags = calloc(notes, sizeof *flags);
     open = calloc(notes, sizeof *open);
     if (flags && open && ranks && fates) {
-        struct hang h = {.program = r->program,
-                         .ranks = ranks,
-                         .stuck = flags,
-                         .open = open,
-                         .stopped = r->broken};
+        struct hang h = {.program = r->program, .ranks = ranks, .stuck = flags, .open = open, .stopped = r->broken};
 
         for (uint32_t i = 0; i < r->device_count; i++)
             collect_device(r, &r->devices[i], &h, flags, open);
@@ -234,10 +221,8 @@ void rig_report_hang(struct rig *r, char *out, size_t out_bytes)
             collect_rank(r, &r->ranks[i], &ranks[r->first_rank + i]);
         }
         hang_mark_elsewhere(r->job->nodes, world, ranks, fates);
-        hang_report_write(&h,
-                          r->broken ? r->why
-                                    : "no progress: no flag and no queue has moved for the time-out",
-                          out, out_bytes);
+        hang_report_write(&h, r->broken ? r->why : "no progress: no flag and no queue has moved for the time-out", out,
+                          out_bytes);
     }
     free(open);
     free(flags);

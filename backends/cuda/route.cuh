@@ -43,8 +43,7 @@ PTX void place_arrivals(const site &s, const router &x)
         uint32_t count = part_first(g.tokens, ranks, rank + 1) - begin;
 
         if (rank / g.gpus != own)
-            count = each_token(x, rank, own,
-                               [&](uint32_t i, bool, uint32_t number) { place[i] = number; });
+            count = each_token(x, rank, own, [&](uint32_t i, bool, uint32_t number) { place[i] = number; });
         if (g.returns && rank % g.gpus == g.rank % g.gpus)
             control_words(s, g.counts)[rank / g.gpus] = count;
     }
@@ -143,8 +142,7 @@ PTX uint32_t choice_of(const router &x, uint32_t token, const expert_range &e, u
     uint32_t j = 0;
 
     for (;; j++)
-        if ((uint32_t)x.table[(uint64_t)token * x.route.top_k + j] - e.first < e.count &&
-            number-- == 0)
+        if ((uint32_t)x.table[(uint64_t)token * x.route.top_k + j] - e.first < e.count && number-- == 0)
             return j;
 }
 
@@ -155,8 +153,7 @@ PTX uint32_t find_kept_end(const router &x, const expert_range &e)
     uint32_t before = 0;
 
     for (uint32_t first = 0;; first += 32) {
-        uint32_t token = first + x.lane, own = pairs_of(x, token, e),
-                 sum = before + sum_up(own, x.lane);
+        uint32_t token = first + x.lane, own = pairs_of(x, token, e), sum = before + sum_up(own, x.lane);
         uint32_t over = __ballot_sync(ALL_LANES, sum > x.route.capacity), end = 0;
 
         before = __shfl_sync(ALL_LANES, sum, 31);
@@ -184,8 +181,7 @@ PTX void find_drops(const router &x, uint32_t rank)
     if (x.lane == 0)
         x.kept_ends[rank] = end;
     if (x.lane == 0 && end != NOTHING_DROPPED && x.first_rank + rank == x.route.rank)
-        atomicAdd((unsigned long long *)x.route.dropped,
-                  (unsigned long long)(rows - x.route.capacity));
+        atomicAdd((unsigned long long *)x.route.dropped, (unsigned long long)(rows - x.route.capacity));
 }
 
 PTX void drop_rows(router &x)
@@ -236,12 +232,10 @@ PTX uint32_t slot_of(const router &x, uint32_t entry, uint32_t k)
 PTX expert_rows rows_of_expert(const router &x, uint32_t expert)
 {
     uint32_t own = x.route.rank - x.first_rank;
-    bool is_own =
-        expert - first_expert_of(x, own) < first_expert_of(x, own + 1) - first_expert_of(x, own);
+    bool is_own = expert - first_expert_of(x, own) < first_expert_of(x, own + 1) - first_expert_of(x, own);
 
     return {x.first_expert + expert, x.entry[expert], x.begin[expert + 1] - x.begin[expert],
-            x.counts[x.warp * x.experts + expert],
-            is_own ? slot_of(x, x.entry[first_expert_of(x, own)], 0) : NOT_OWN};
+            x.counts[x.warp * x.experts + expert], is_own ? slot_of(x, x.entry[first_expert_of(x, own)], 0) : NOT_OWN};
 }
 
 /* For the way back: the pair of a token held here, for the time being by its slot. */
@@ -259,16 +253,14 @@ PTX void note_pair(const site &s, const router &x, uint32_t at, uint32_t expert,
 
 /* 32 tokens of the walk from `at` on; lanes are experts, tokens stand behind the bits of their
  * masks. */
-PTX void place_tokens(const site &s, const router &x, uint32_t at, uint32_t end, uint32_t mask,
-                      expert_rows &e)
+PTX void place_tokens(const site &s, const router &x, uint32_t at, uint32_t end, uint32_t mask, expert_rows &e)
 {
     walker w = walker_at(x.route, min(at + x.lane, end - 1));
     uint32_t row = stacked_row(x, w), tile = x.route.tile_rows;
 
     while (__any_sync(ALL_LANES, mask != 0)) {
         uint32_t from = mask ? __ffs(mask) - 1 : 0;
-        uint32_t value = __shfl_sync(ALL_LANES, row, from),
-                 step = __shfl_sync(ALL_LANES, w.step, from);
+        uint32_t value = __shfl_sync(ALL_LANES, row, from), step = __shfl_sync(ALL_LANES, w.step, from);
         uint32_t slot = slot_of(x, e.entry, e.next);
 
         if (mask == 0)
@@ -336,11 +328,9 @@ struct listed {
 };
 
 /* The own entry, the `number`th of the list; `slot`: its first one, of the own rank's. */
-PTX void write_entry(const site &s, const router &x, uint32_t number, const listed &e,
-                     uint32_t slot)
+PTX void write_entry(const site &s, const router &x, uint32_t number, const listed &e, uint32_t slot)
 {
-    uint32_t *list = control_words(s, x.route.list) + 3 * number,
-             *index = control_words(s, x.route.index);
+    uint32_t *list = control_words(s, x.route.list) + 3 * number, *index = control_words(s, x.route.index);
 
     if (number >= x.route.list_rows)
         __trap();
@@ -355,13 +345,11 @@ PTX void write_entry(const site &s, const router &x, uint32_t number, const list
 
 PTX void list_entry(const site &s, const router &x, uint32_t i)
 {
-    uint32_t tile = x.route.tile_rows, expert = expert_of_entry(x, i),
-             rank = rank_of_expert(x, expert);
+    uint32_t tile = x.route.tile_rows, expert = expert_of_entry(x, i), rank = rank_of_expert(x, expert);
     uint32_t first_expert = first_expert_of(x, rank), first = x.entry[first_expert];
     uint32_t number = entries_before(x, i, first, x.entry[first_expert_of(x, rank + 1)]);
     uint32_t row = x.begin[expert] + (i - x.entry[expert]) * tile;
-    listed e = {expert - first_expert,
-                x.route.aligned ? number * tile : row - x.begin[first_expert],
+    listed e = {expert - first_expert, x.route.aligned ? number * tile : row - x.begin[first_expert],
                 min(tile, x.begin[expert + 1] - row)};
 
     if (x.lane == 0)

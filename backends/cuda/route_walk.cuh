@@ -19,12 +19,12 @@ struct router {
     uint32_t first_expert, experts; /* theirs */
     uint32_t *counts;               /* [warp][expert]: how many, then how many before the warp's */
     uint32_t *begin, *entry;        /* [expert and one more]: first row, first entry */
-    uint32_t *kept_ends; /* [rank]: pairs from this one on are dropped: token * top_k + choice */
-    uint32_t *ready;     /* [entry] */
-    uint32_t *stands;    /* [entry]: its first row among the stacked results */
-    uint32_t *place;     /* [token] */
-    uint32_t *value;     /* [slot]: of the own rank's, see slot_of() */
-    bool drops;          /* some pairs; kept_ends says which */
+    uint32_t *kept_ends;            /* [rank]: pairs from this one on are dropped: token * top_k + choice */
+    uint32_t *ready;                /* [entry] */
+    uint32_t *stands;               /* [entry]: its first row among the stacked results */
+    uint32_t *place;                /* [token] */
+    uint32_t *value;                /* [slot]: of the own rank's, see slot_of() */
+    bool drops;                     /* some pairs; kept_ends says which */
 };
 
 #define NOTHING_DROPPED UINT32_MAX
@@ -50,10 +50,8 @@ PTX router router_of(const site &s, const gpu_route &g, uint32_t thread)
     uint32_t ranks = g.returns ? g.gpus : 1, first = part_first(g.experts, all, first_rank);
     uint32_t experts = part_first(g.experts, all, first_rank + ranks) - first;
     uint32_t *words = (uint32_t *)g.scratch;
-    router x = {g,           (const int32_t *)control_words(s, g.table),
-                thread / 32, thread % 32,
-                first_rank,  ranks,
-                first,       experts};
+    router x = {g,      (const int32_t *)control_words(s, g.table), thread / 32, thread % 32, first_rank, ranks, first,
+                experts};
 
     x.counts = words;
     x.begin = x.counts + GPU_ROUTE_WARPS * experts;
@@ -75,8 +73,8 @@ PTX int4 choices_at(const router &x, uint32_t token, uint32_t j)
 
     if (x.route.top_k % 4 == 0)
         return *(const int4 *)(row + j);
-    return {row[j], j + 1 < x.route.top_k ? row[j + 1] : -1,
-            j + 2 < x.route.top_k ? row[j + 2] : -1, j + 3 < x.route.top_k ? row[j + 3] : -1};
+    return {row[j], j + 1 < x.route.top_k ? row[j + 1] : -1, j + 2 < x.route.top_k ? row[j + 2] : -1,
+            j + 3 < x.route.top_k ? row[j + 3] : -1};
 }
 
 /* By number from `first` on, modulo 32. */
@@ -129,8 +127,7 @@ PTX uint32_t transpose(uint32_t mask, uint32_t lane)
     for (uint32_t step = 16; step > 0; step >>= 1, low ^= low << step) {
         uint32_t other = __shfl_xor_sync(ALL_LANES, mask, step);
 
-        mask = lane & step ? (mask & ~low) | (other & ~low) >> step
-                           : (mask & low) | (other & low) << step;
+        mask = lane & step ? (mask & ~low) | (other & ~low) >> step : (mask & low) | (other & low) << step;
     }
     return mask;
 }
@@ -151,8 +148,7 @@ PTX uint32_t sum_up(uint32_t value, uint32_t lane)
 
 /* Calls take(i, goes, number) for the i-th token of a rank: whether it chose an expert of the node,
  * and how many before it did.  By one warp; returns how many do. */
-template <class Take>
-PTX uint32_t each_token(const router &x, uint32_t rank, uint32_t node, Take take)
+template <class Take> PTX uint32_t each_token(const router &x, uint32_t rank, uint32_t node, Take take)
 {
     const gpu_route &g = x.route;
     uint32_t ranks = g.nodes * g.gpus, begin = part_first(g.tokens, ranks, rank);
@@ -172,8 +168,7 @@ PTX uint32_t each_token(const router &x, uint32_t rank, uint32_t node, Take take
             uint32_t goers = __ballot_sync(ALL_LANES, k.mask[b] != 0);
 
             if (k.token[b] != NO_TOKEN)
-                take(k.token[b] - begin, k.mask[b] != 0,
-                     count + __popc(goers & ((1u << x.lane) - 1)));
+                take(k.token[b] - begin, k.mask[b] != 0, count + __popc(goers & ((1u << x.lane) - 1)));
             count += __popc(goers);
         }
     }
@@ -213,8 +208,8 @@ PTX walker walker_at(const gpu_route &g, uint32_t at)
     uint32_t node = (g.rank / g.gpus + g.nodes - back) % g.nodes, from = node * g.gpus + gpu;
     uint32_t token = part_first(g.tokens, ranks, from) + place;
 
-    return {token < part_first(g.tokens, ranks, from + 1) ? token : NO_TOKEN,
-            back == 0 ? 0 : back * shard + place, gpu, node};
+    return {token < part_first(g.tokens, ranks, from + 1) ? token : NO_TOKEN, back == 0 ? 0 : back * shard + place, gpu,
+            node};
 }
 
 /* Experts that are looked at together: those of one rank where pairs are dropped, at most 32. */
@@ -226,8 +221,7 @@ struct expert_group {
 /* Of the followed experts, where a rank's begin; `rank` may be the one behind the last. */
 PTX uint32_t first_expert_of(const router &x, uint32_t rank)
 {
-    return part_first(x.route.experts, x.route.nodes * x.route.gpus, x.first_rank + rank) -
-           x.first_expert;
+    return part_first(x.route.experts, x.route.nodes * x.route.gpus, x.first_rank + rank) - x.first_expert;
 }
 
 /* The rank, of those that are followed. */
@@ -249,8 +243,7 @@ PTX expert_group group_at(const router &x, uint32_t first)
     return {first, min(first_expert_of(x, rank + 1) - first, 32), x.kept_ends[rank]};
 }
 
-PTX void walk_batch(const router &x, const walk_run &run, uint32_t at, const expert_group &e,
-                    batch &k)
+PTX void walk_batch(const router &x, const walk_run &run, uint32_t at, const expert_group &e, batch &k)
 {
 #pragma unroll
     for (int b = 0; b < ROUTE_BATCH; b++) {

@@ -7,8 +7,7 @@
 #include "backends/cuda/indexed.cuh"
 
 /* Rows of one tile wait for one flag: a lane tells for all of them. */
-PTX gpu_record *record_lanes_wait(const site &s, const gpu_task &t, const flag_wait &f,
-                                  uint32_t flag, uint32_t lane)
+PTX gpu_record *record_lanes_wait(const site &s, const gpu_task &t, const flag_wait &f, uint32_t flag, uint32_t lane)
 {
     if constexpr (GPU_TRACES) {
         bool waits = f.value < f.wanted;
@@ -21,8 +20,7 @@ PTX gpu_record *record_lanes_wait(const site &s, const gpu_task &t, const flag_w
 }
 
 /* A flag a lane; the lanes stay together. */
-PTX void await_flag_lanes(const site &s, const gpu_task &t, flag_wait f, uint32_t flag,
-                          uint32_t lane)
+PTX void await_flag_lanes(const site &s, const gpu_task &t, flag_wait f, uint32_t flag, uint32_t lane)
 {
     gpu_record *wait = record_lanes_wait(s, t, f, flag, lane);
     uint64_t since_ns = 0;

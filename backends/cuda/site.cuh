@@ -25,8 +25,8 @@
 #define FEEDS_AT (KEY_BLOCKS_AT + PANELS * 8)
 #define RUNS_AT (FEEDS_AT + GPU_PREFETCH_MAX * FEED_BYTES)
 #define ENDED_AT (RUNS_AT + KEY_RUNS * 16) /* not 0: a role has seen the abort word and left */
-#define RECORDS_AT (ENDED_AT + 4)  /* these two of traced launches: how many records there are */
-#define RAN_AT (ENDED_AT + 8)      /* the record of the consumers' task */
+#define RECORDS_AT (ENDED_AT + 4)          /* these two of traced launches: how many records there are */
+#define RAN_AT (ENDED_AT + 8)              /* the record of the consumers' task */
 #define SHARED_BYTES (ENDED_AT + 16)
 
 /* A copy borrows the stages, in slots. */
@@ -41,7 +41,7 @@ static_assert(COPY_SLOTS * COPY_SLOT_BYTES == STAGES * STAGE_BYTES, "slots are t
 #define VALUES_AT (PANELS * PANEL_BYTES)
 #define QUERIES_BOX 2 /* of staging: the first with queries */
 #define FEED_BYTES 96
-#define KEY_RUNS 4    /* that the fetcher may be ahead of the loader */
+#define KEY_RUNS 4 /* that the fetcher may be ahead of the loader */
 static_assert(2 * PANELS * PANEL_BYTES <= STAGES * STAGE_BYTES, "rings lie in the stages");
 
 enum {
@@ -49,14 +49,12 @@ enum {
     BARRIER_STAGE_EMPTY = BARRIER_STAGE_FULL + STAGES,
     BARRIER_TASK_FULL = BARRIER_STAGE_EMPTY + STAGES,
     BARRIER_TASK_EMPTY = BARRIER_TASK_FULL + GPU_PREFETCH_MAX,
-    BARRIER_STAGED =
-        BARRIER_TASK_EMPTY + GPU_PREFETCH_MAX, /* per warpgroup: consumers are done with it */
-    BARRIER_UNSTAGED = BARRIER_STAGED + 2,     /* the store has read it */
-    BARRIER_ADDEND = BARRIER_UNSTAGED + 2,     /* an addend stands in it */
-    BARRIER_STORED =
-        BARRIER_ADDEND + 2, /* per task slot: the second warpgroup's rows have arrived */
+    BARRIER_STAGED = BARRIER_TASK_EMPTY + GPU_PREFETCH_MAX, /* per warpgroup: consumers are done with it */
+    BARRIER_UNSTAGED = BARRIER_STAGED + 2,                  /* the store has read it */
+    BARRIER_ADDEND = BARRIER_UNSTAGED + 2,                  /* an addend stands in it */
+    BARRIER_STORED = BARRIER_ADDEND + 2,                /* per task slot: the second warpgroup's rows have arrived */
     BARRIER_COPIED = BARRIER_STORED + GPU_PREFETCH_MAX, /* per copy slot */
-    BARRIER_KEYS_FULL = BARRIER_COPIED + COPY_SLOTS, /* these four per panel */
+    BARRIER_KEYS_FULL = BARRIER_COPIED + COPY_SLOTS,    /* these four per panel */
     BARRIER_KEYS_EMPTY = BARRIER_KEYS_FULL + PANELS,
     BARRIER_VALUES_FULL = BARRIER_KEYS_EMPTY + PANELS,
     BARRIER_VALUES_EMPTY = BARRIER_VALUES_FULL + PANELS,
@@ -76,7 +74,7 @@ static_assert(BARRIER_COUNT * 8 <= 512, "barriers fit");
 #define STORE_WARP 2 /* and 3: one for each consuming warpgroup */
 #define CONSUMER_WARP 4
 #define CONSUMERS 256
-#define TASK_WRITERS 4               /* lanes of the fetcher, 16 bytes each */
+#define TASK_WRITERS 4                    /* lanes of the fetcher, 16 bytes each */
 #define TASK_READERS (3 + CONSUMERS / 32) /* loader, two storers, the consumers' warps */
 
 struct site {

@@ -96,8 +96,7 @@ static bool asks_for_ack(const struct task *t, uint32_t rank)
     return asks;
 }
 
-bool stage_expect(struct stage *s, uint32_t from, uint32_t number, const struct task *t,
-                  const struct signal *signal)
+bool stage_expect(struct stage *s, uint32_t from, uint32_t number, const struct task *t, const struct signal *signal)
 {
     const struct program *p = s->config.program;
 
@@ -210,11 +209,11 @@ static void raise(struct stage *s, uint32_t arrival)
 static bool start_copy(struct stage *s, struct stage_arrival *a, uint64_t bytes)
 {
     const struct program *p = s->config.program;
-    uint64_t at = program_buffer_offset(p, a->to.buffer, a->epoch) +
-                  a->to.offset * dtype_bytes(p->buffers[a->to.buffer].dtype);
+    uint64_t at =
+        program_buffer_offset(p, a->to.buffer, a->epoch) + a->to.offset * dtype_bytes(p->buffers[a->to.buffer].dtype);
 
-    return note(s, copier_copy(&s->in_copier, s->config.window + at, s->host + at - s->config.part.first,
-                               bytes, cudaMemcpyHostToDevice)) &&
+    return note(s, copier_copy(&s->in_copier, s->config.window + at, s->host + at - s->config.part.first, bytes,
+                               cudaMemcpyHostToDevice)) &&
            note(s, copier_issue(&s->in_copier, &a->ticket));
 }
 
@@ -255,8 +254,8 @@ bool stage_look(struct stage *s)
     for (uint32_t i = 0; i < s->arrival_count && stage_error(s) == cudaSuccess; i++)
         moved |= receive(s, i);
     raise_arrived(s);
-    return stage_error(s) == cudaSuccess && (moved || s->ins_first < s->ins_end ||
-                                             s->outs_first < s->outs_end || s->acks_first < s->acks_end);
+    return stage_error(s) == cudaSuccess &&
+           (moved || s->ins_first < s->ins_end || s->outs_first < s->outs_end || s->acks_first < s->acks_end);
 }
 
 /* ---- back ---- */

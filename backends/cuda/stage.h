@@ -84,8 +84,7 @@ void stage_close(struct stage *s);
 
 /* Before anything arrives: rank `from`'s put number `number`, which raises a flag of this rank with `signal`.
  * False: out of memory. */
-bool stage_expect(struct stage *s, uint32_t from, uint32_t number, const struct task *t,
-                  const struct signal *signal);
+bool stage_expect(struct stage *s, uint32_t from, uint32_t number, const struct task *t, const struct signal *signal);
 
 /* What the transport is to show to peers. */
 struct net_memory stage_window(const struct stage *s);

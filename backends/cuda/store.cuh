@@ -45,8 +45,7 @@ PTX void load_addends(const site &s, storer &st, const gpu_task &t)
             await_staged(s, st);
         barrier_expect(barrier, STAGING_BYTES);
         for (uint32_t box = 0; box < GPU_TILE_N / 64; box++)
-            tensor_load(staging_of(s, st) + box * STAGING_BOX_BYTES, from.map, from.col + box * 64,
-                        from.row, barrier);
+            tensor_load(staging_of(s, st) + box * STAGING_BOX_BYTES, from.map, from.col + box * 64, from.row, barrier);
     }
 }
 
@@ -54,8 +53,7 @@ PTX void load_addends(const site &s, storer &st, const gpu_task &t)
 PTX void store_box_row(const site &s, const storer &st, const tile_place &to, uint32_t cols)
 {
     for (uint32_t box = 0; box * 64 < cols; box++)
-        tensor_store(to.map, to.col + box * 64, to.row,
-                     staging_of(s, st) + box * STAGING_BOX_BYTES);
+        tensor_store(to.map, to.col + box * 64, to.row, staging_of(s, st) + box * STAGING_BOX_BYTES);
 }
 
 PTX void store_result(const site &s, storer &st, const gpu_task &t)
@@ -123,11 +121,9 @@ PTX void store_attention(const site &s, storer &st, const gpu_task &t, uint32_t 
 /* ---- puts ---- */
 
 /* Slots are taken in the order of tickets, and emptied in that order. */
-PTX void await_slot(const site &s, storer &st, const gpu_fifo &f, uint64_t ticket,
-                    const gpu_task &t)
+PTX void await_slot(const site &s, storer &st, const gpu_fifo &f, uint64_t ticket, const gpu_task &t)
 {
-    gpu_record *wait =
-        st.emptied + f.capacity <= ticket ? record_wait(s, t, GPU_NO_FLAG, 0, true) : nullptr;
+    gpu_record *wait = st.emptied + f.capacity <= ticket ? record_wait(s, t, GPU_NO_FLAG, 0, true) : nullptr;
 
     for (uint32_t polls = 1; st.emptied + f.capacity <= ticket; polls++) {
         st.emptied = load_acquire(f.tail, true);

@@ -78,7 +78,7 @@ struct gpu_task {
     uint32_t b_view, b_row, b_col;    /* rows by index: b_row is how many each source has, b_col how
                                          many a row of the list names */
     uint32_t segments, segment_count; /* 0: all of k at once, but for attention */
-    uint32_t down; /* rows that targets and index list stand further down than their links say */
+    uint32_t down;                    /* rows that targets and index list stand further down than their links say */
 };
 
 /* Flags are those of the worker's rank. */
@@ -122,8 +122,7 @@ union gpu_link {
     struct gpu_indexed indexed;
 };
 
-_Static_assert(sizeof(struct gpu_task) == 64 && sizeof(union gpu_link) == 16,
-               "read in units of 16 bytes");
+_Static_assert(sizeof(struct gpu_task) == 64 && sizeof(union gpu_link) == 16, "read in units of 16 bytes");
 
 struct gpu_segment {
     uint32_t k;            /* elements */
@@ -165,7 +164,7 @@ struct gpu_route {
     uint32_t slot_rows, capacity, tile_rows;
     uint32_t aligned, returns;                 /* the latter: there is a `back` */
     uint32_t table, counts, index, list, back; /* views */
-    uint32_t list_rows, stack_rows; /* the latter: of each rank's results, where they are stacked */
+    uint32_t list_rows, stack_rows;            /* the latter: of each rank's results, where they are stacked */
     uint32_t reserved;
     uint64_t scratch; /* address of GPU_ROUTE_WORDS words, see route.cuh */
     uint64_t dropped; /* address of a counter that is never reset */
@@ -174,9 +173,8 @@ struct gpu_route {
 /* Of `ranks` that are followed, with `experts` in all; `slots`: rows of one of them, in whole
  * tiles. */
 #define GPU_ROUTE_WARPS 8
-#define GPU_ROUTE_WORDS(ranks, experts, list_rows, tokens, slots)                                  \
-    (((uint64_t)GPU_ROUTE_WARPS + 2) * ((experts) + 1) +                                           \
-     (ranks) * (2 * (uint64_t)(list_rows) + 1) + (tokens) + (slots))
+#define GPU_ROUTE_WORDS(ranks, experts, list_rows, tokens, slots)                                                      \
+    (((uint64_t)GPU_ROUTE_WARPS + 2) * ((experts) + 1) + (ranks) * (2 * (uint64_t)(list_rows) + 1) + (tokens) + (slots))
 
 /* A slot of the FIFO to the proxy. */
 struct gpu_command {
@@ -238,11 +236,11 @@ enum gpu_event {
 /* Of a worker; in no order. */
 struct gpu_record {
     struct gpu_stamp begin, end; /* end 0: the launch was aborted before */
-    uint64_t wanted; /* these three of a wait: the counter's value */
-    uint32_t flag;   /* GPU_NO_FLAG: room in the FIFO */
-    uint32_t inside; /* not at entry */
-    uint32_t queue, index; /* the task's */
-    uint32_t event;        /* enum gpu_event */
+    uint64_t wanted;             /* these three of a wait: the counter's value */
+    uint32_t flag;               /* GPU_NO_FLAG: room in the FIFO */
+    uint32_t inside;             /* not at entry */
+    uint32_t queue, index;       /* the task's */
+    uint32_t event;              /* enum gpu_event */
     uint32_t reserved;
 };
 
@@ -261,9 +259,9 @@ struct gpu_program {
     uint64_t epoch;
     uint32_t prefetch; /* tasks fetched ahead, 1..GPU_PREFETCH_MAX */
     /* These three of traced launches. */
-    uint32_t records_max;        /* of a worker */
-    struct gpu_log *logs;        /* [worker] */
-    struct gpu_record *records;  /* [worker][records_max] */
+    uint32_t records_max;       /* of a worker */
+    struct gpu_log *logs;       /* [worker] */
+    struct gpu_record *records; /* [worker][records_max] */
 };
 
 #endif

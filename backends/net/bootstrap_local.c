@@ -24,18 +24,18 @@
 
 struct local {
     uint32_t size;
-    int      ends[LOCAL_MEMBERS_MAX][2]; /* [i][0] is member 0's end of the pair to i, [i][1] is i's */
+    int ends[LOCAL_MEMBERS_MAX][2]; /* [i][0] is member 0's end of the pair to i, [i][1] is i's */
 };
 
 struct member {
     struct bootstrap b;
-    struct local    *local;
-    uint64_t         timeout_ns;
+    struct local *local;
+    uint64_t timeout_ns;
     local_member_fn *fn;
-    void            *arg;
-    int              code;
-    pthread_t        thread;
-    pid_t            pid;
+    void *arg;
+    int code;
+    pthread_t thread;
+    pid_t pid;
 };
 
 /* ---- bytes ---- */
@@ -47,8 +47,7 @@ static enum status gone(struct bootstrap *b, uint32_t other, int error)
     return ST_IO;
 }
 
-static enum status await_ready(struct bootstrap *b, uint32_t other, int fd, short events,
-                               uint64_t deadline_ns)
+static enum status await_ready(struct bootstrap *b, uint32_t other, int fd, short events, uint64_t deadline_ns)
 {
     uint64_t now = clock_now_ns();
     struct pollfd p = {.fd = fd, .events = events};
@@ -64,16 +63,14 @@ static enum status await_ready(struct bootstrap *b, uint32_t other, int fd, shor
 }
 
 /* All of `bytes`, one way. */
-static enum status transfer(struct bootstrap *b, uint32_t other, int fd, bool out, void *data,
-                            size_t bytes)
+static enum status transfer(struct bootstrap *b, uint32_t other, int fd, bool out, void *data, size_t bytes)
 {
     struct member *m = b->state;
-    uint64_t       deadline_ns = clock_now_ns() + m->timeout_ns;
-    uint8_t       *at = data;
+    uint64_t deadline_ns = clock_now_ns() + m->timeout_ns;
+    uint8_t *at = data;
 
     while (bytes > 0) {
-        ssize_t n = out ? send(fd, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT)
-                        : recv(fd, at, bytes, MSG_DONTWAIT);
+        ssize_t n = out ? send(fd, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) : recv(fd, at, bytes, MSG_DONTWAIT);
 
         if (n > 0) {
             at += n;
@@ -94,7 +91,7 @@ static enum status transfer(struct bootstrap *b, uint32_t other, int fd, bool ou
 static enum status local_allgather(struct bootstrap *b, const void *mine, size_t bytes, void *all)
 {
     struct member *m = b->state;
-    uint8_t       *to = all;
+    uint8_t *to = all;
 
     memmove(to + b->rank * bytes, mine, bytes);
     if (b->rank > 0) {
@@ -175,8 +172,7 @@ static bool start_process(struct member *m)
 
 static bool start(enum local_kind kind, struct member *m)
 {
-    return kind == LOCAL_PROCESSES ? start_process(m)
-                                   : pthread_create(&m->thread, NULL, member_main, m) == 0;
+    return kind == LOCAL_PROCESSES ? start_process(m) : pthread_create(&m->thread, NULL, member_main, m) == 0;
 }
 
 static bool reap(struct member *m)
@@ -251,12 +247,11 @@ static bool run_members(enum local_kind kind, struct local *l, struct member *me
     return started == l->size;
 }
 
-bool local_run(enum local_kind kind, uint32_t size, double timeout_s, local_member_fn *fn, void *arg,
-               int *codes)
+bool local_run(enum local_kind kind, uint32_t size, double timeout_s, local_member_fn *fn, void *arg, int *codes)
 {
-    struct local  l;
+    struct local l;
     struct member members[LOCAL_MEMBERS_MAX];
-    bool          ok;
+    bool ok;
 
     assert(size >= 1 && size <= LOCAL_MEMBERS_MAX);
     if (!local_open(&l, size)) {

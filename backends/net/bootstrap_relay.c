@@ -28,7 +28,7 @@ static enum status lost_parent(struct bootstrap *b)
 static enum status transfer(struct bootstrap *b, bool out, void *data, size_t bytes)
 {
     const struct relay *r = b->state;
-    uint8_t            *at = data;
+    uint8_t *at = data;
 
     while (bytes > 0) {
         ssize_t n = out ? send(r->link->socket, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT)
@@ -54,13 +54,12 @@ static enum status transfer(struct bootstrap *b, bool out, void *data, size_t by
 static enum status take_failure(struct bootstrap *b, const struct relay_message *m)
 {
     const struct relay *r = b->state;
-    char                text[RELAY_TEXT_BYTES] = "";
+    char text[RELAY_TEXT_BYTES] = "";
 
     if (m->node >= b->size || m->bytes >= sizeof text)
         return lost_parent(b);
     TRY(transfer(b, false, text, m->bytes));
-    snprintf(b->error, sizeof b->error, "node %u on %.60s has failed: %.160s", m->node,
-             r->link->hosts[m->node], text);
+    snprintf(b->error, sizeof b->error, "node %u on %.60s has failed: %.160s", m->node, r->link->hosts[m->node], text);
     return ST_IO;
 }
 
@@ -89,8 +88,8 @@ static const struct bootstrap_ops relay_ops = {
     .close = relay_close,
 };
 
-enum status bootstrap_relay_open(struct bootstrap *b, const struct node_link *link,
-                                 bool (*give_up)(void *owner), void *owner)
+enum status bootstrap_relay_open(struct bootstrap *b, const struct node_link *link, bool (*give_up)(void *owner),
+                                 void *owner)
 {
     struct relay *r = calloc(1, sizeof *r);
 
@@ -105,9 +104,9 @@ enum status bootstrap_relay_open(struct bootstrap *b, const struct node_link *li
 
 enum status bootstrap_relay_check(struct bootstrap *b)
 {
-    const struct relay  *r = b->state;
+    const struct relay *r = b->state;
     struct relay_message m;
-    ssize_t              n = recv(r->link->socket, &m, sizeof m, MSG_DONTWAIT | MSG_PEEK);
+    ssize_t n = recv(r->link->socket, &m, sizeof m, MSG_DONTWAIT | MSG_PEEK);
 
     assert(b->ops == &relay_ops);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))

@@ -47,23 +47,22 @@ static bool allocate(struct endpoint *e)
 static enum status open_checked(struct endpoint *e)
 {
     const struct endpoint_config *c = &e->config;
-    char                          why[400];
-    enum status                   st;
+    char why[400];
+    enum status st;
 
     if ((c->window.gpu || c->flags.gpu) && !e->transport->gpu)
         return endpoint_fail(e, ST_UNSUPPORTED, NO_PEER, "GPU memory has to be staged by the caller");
     if (!allocate(e))
-        return endpoint_fail(e, ST_MEMORY, NO_PEER, "no memory for %u peers and %u puts", c->peers,
-                             c->depth);
+        return endpoint_fail(e, ST_MEMORY, NO_PEER, "no memory for %u peers and %u puts", c->peers, c->depth);
     st = transport_available(e->transport, why, sizeof why);
     return st < 0 ? endpoint_fail(e, st, NO_PEER, "%s", why) : e->transport->open(e);
 }
 
-enum status endpoint_open(const struct transport *t, const struct endpoint_config *c,
-                          struct endpoint **out, char *why, size_t why_bytes)
+enum status endpoint_open(const struct transport *t, const struct endpoint_config *c, struct endpoint **out, char *why,
+                          size_t why_bytes)
 {
     struct endpoint *e = calloc(1, sizeof *e);
-    enum status      st = ST_MEMORY;
+    enum status st = ST_MEMORY;
 
     assert(c->index < c->peers && c->depth > 0 && c->flags.bytes % 8 == 0);
     assert((uintptr_t)c->flags.base % 8 == 0);
@@ -130,8 +129,8 @@ enum status endpoint_connect(struct endpoint *e, uint32_t peer, const struct end
 
 enum status endpoint_fail(struct endpoint *e, enum status st, uint32_t peer, const char *format, ...)
 {
-    va_list  args;
-    size_t   at;
+    va_list args;
+    size_t at;
 
     assert(st < 0);
     if (e->failed < 0)
@@ -177,9 +176,9 @@ static void note_started(struct endpoint *e, const struct put *p, net_slot slot)
 
 enum status endpoint_put(struct endpoint *e, const struct put *puts, uint32_t count, uint32_t *started)
 {
-    uint32_t        take = count < e->free_count ? count : e->free_count;
+    uint32_t take = count < e->free_count ? count : e->free_count;
     const net_slot *slots = e->free_slots + e->free_count - take;
-    enum status     st;
+    enum status st;
 
     *started = 0;
     if (e->failed < 0)

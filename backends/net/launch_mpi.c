@@ -13,8 +13,8 @@
 /* MPI reads the bytes until it says that they are gone. */
 struct sending {
     struct sending *next;
-    MPI_Request     request;
-    uint8_t         bytes[];
+    MPI_Request request;
+    uint8_t bytes[];
 };
 
 struct mpi {
@@ -42,7 +42,7 @@ static void forget_sent(struct mpi *m)
 
     while (*at) {
         struct sending *s = *at;
-        int             sent = 0;
+        int sent = 0;
 
         MPI_Test(&s->request, &sent, MPI_STATUS_IGNORE);
         if (!sent) {
@@ -56,7 +56,7 @@ static void forget_sent(struct mpi *m)
 
 static enum status mpi_send(void *state, uint32_t to, const void *data, size_t bytes)
 {
-    struct mpi     *m = state;
+    struct mpi *m = state;
     struct sending *s;
 
     if (bytes > INT_MAX)
@@ -77,7 +77,7 @@ static enum status mpi_send(void *state, uint32_t to, const void *data, size_t b
 static bool mpi_receive(void *state, uint32_t *from_out, void **data_out, size_t *bytes_out)
 {
     MPI_Status status;
-    int        there = 0, bytes = 0;
+    int there = 0, bytes = 0;
 
     forget_sent(state);
     if (MPI_Iprobe(MPI_ANY_SOURCE, TAG, MPI_COMM_WORLD, &there, &status) != MPI_SUCCESS || !there ||

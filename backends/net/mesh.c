@@ -10,8 +10,8 @@
 #include "core/log.h"
 
 /* Addresses as the bootstrap carries them: [member][its endpoint][peer]. */
-static struct endpoint_address *address_at(struct endpoint_address *all, uint32_t peers,
-                                           uint32_t endpoint, uint32_t peer)
+static struct endpoint_address *address_at(struct endpoint_address *all, uint32_t peers, uint32_t endpoint,
+                                           uint32_t peer)
 {
     return &all[(uint64_t)endpoint * peers + peer];
 }
@@ -36,17 +36,16 @@ static enum status connect_all(struct endpoint *const *mine, uint32_t count, str
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t peer = 0; peer < peers; peer++)
             if (peer / count != b->rank)
-                TRY(endpoint_connect(mine[i], peer,
-                                     address_at(all, peers, peer, b->rank * count + i)));
+                TRY(endpoint_connect(mine[i], peer, address_at(all, peers, peer, b->rank * count + i)));
     return bootstrap_barrier(b);
 }
 
 enum status mesh_connect(struct endpoint *const *mine, uint32_t count, struct bootstrap *b)
 {
-    uint64_t                 peers = (uint64_t)count * b->size;
+    uint64_t peers = (uint64_t)count * b->size;
     struct endpoint_address *own = calloc(count * peers, sizeof *own);
     struct endpoint_address *all = calloc(peers * peers, sizeof *all);
-    enum status              st = ST_MEMORY;
+    enum status st = ST_MEMORY;
 
     if (own && all) {
         for (uint32_t i = 0; i < count; i++)
@@ -65,12 +64,12 @@ enum status mesh_connect(struct endpoint *const *mine, uint32_t count, struct bo
 /* ---- barrier ---- */
 
 #define BUSY_POLLS 1000 /* before it is taken for a long wait, with pauses */
-#define PAUSE_NS   100000
+#define PAUSE_NS 100000
 
 struct waiter {
     struct bootstrap *b;
-    enum status       status;
-    atomic_bool       done;
+    enum status status;
+    atomic_bool done;
 };
 
 static void *wait_for_all(void *arg)
@@ -96,8 +95,8 @@ static enum status poll_all(struct endpoint *const *mine, uint32_t count)
 enum status mesh_barrier(struct endpoint *const *mine, uint32_t count, struct bootstrap *b)
 {
     struct waiter w = {.b = b};
-    enum status   st = ST_OK;
-    pthread_t     thread;
+    enum status st = ST_OK;
+    pthread_t thread;
 
     for (uint32_t i = 0; i < count; i++)
         assert(endpoint_pending(mine[i]) == 0);

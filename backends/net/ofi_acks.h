@@ -9,22 +9,22 @@ struct ofi_acks_put { /* by slot */
     uint32_t peer;
     net_slot next;   /* to the same peer */
     uint64_t number; /* among those to the peer, from 1 */
-    bool     done;   /* none of its operations is under way */
+    bool done;       /* none of its operations is under way */
 };
 
 #define OFI_ACKS_NONE UINT32_MAX
 
 struct ofi_acks_peer {
-    net_slot first, last; /* puts not delivered yet as far as is known; first may be OFI_ACKS_NONE */
+    net_slot first, last;             /* puts not delivered yet as far as is known; first may be OFI_ACKS_NONE */
     uint64_t started, asked, covered; /* numbers of puts: the last one; the last one that asked; the last one covered */
 };
 
 struct ofi_acks {
-    struct ofi_acks_put  *puts;
+    struct ofi_acks_put *puts;
     struct ofi_acks_peer *peers;
-    net_slot             *delivered; /* a ring, to be told */
-    uint64_t              delivered_first, delivered_end;
-    uint32_t              depth, every; /* of so many puts in a row to a peer the last one asks; 1: nothing is ordered */
+    net_slot *delivered; /* a ring, to be told */
+    uint64_t delivered_first, delivered_end;
+    uint32_t depth, every; /* of so many puts in a row to a peer the last one asks; 1: nothing is ordered */
 };
 
 bool ofi_acks_open(struct ofi_acks *a, uint32_t peers, uint32_t depth); /* false: no memory */
@@ -39,8 +39,8 @@ void ofi_acks_done(struct ofi_acks *a, net_slot slot, bool asked);
 /* The number of the last put to `peer` when nothing that was asked for covers it, else 0: an operation behind
  * it has to ask. */
 uint64_t ofi_acks_uncovered(const struct ofi_acks *a, uint32_t peer);
-void     ofi_acks_asked(struct ofi_acks *a, uint32_t peer, uint64_t number);
-void     ofi_acks_covered(struct ofi_acks *a, uint32_t peer, uint64_t number);
+void ofi_acks_asked(struct ofi_acks *a, uint32_t peer, uint64_t number);
+void ofi_acks_covered(struct ofi_acks *a, uint32_t peer, uint64_t number);
 
 /* The next delivered put, once each.  False: none. */
 bool ofi_acks_next(struct ofi_acks *a, net_slot *slot);

@@ -23,14 +23,14 @@ static inline uint32_t ofi_tag(uint32_t sender, net_slot slot)
 
 struct ofi_arrival {
     uint32_t arrived, wanted; /* pieces; wanted counts once the signal is there */
-    bool     signalled;
+    bool signalled;
     uint64_t flag, value;
 };
 
 struct ofi_arrivals {
     struct ofi_arrival **of_peer; /* [peer][the peer's slot]; NULL before it is connected */
-    uint32_t            *depth;
-    uint32_t             peers;
+    uint32_t *depth;
+    uint32_t peers;
 };
 
 bool ofi_arrivals_open(struct ofi_arrivals *a, uint32_t peers); /* false: no memory */

@@ -29,8 +29,8 @@ struct fi_info *ofi_hints(const char *provider)
 static enum status choose_provider(struct endpoint *e, const struct ofi_options *o, struct ofi_fabric *f)
 {
     struct fi_info *hints = ofi_hints(o->provider);
-    const char     *address = o->address[0] ? o->address : NULL;
-    int             error;
+    const char *address = o->address[0] ? o->address : NULL;
+    int error;
 
     if (!hints)
         return endpoint_fail(e, ST_MEMORY, NO_PEER, "no memory");
@@ -38,9 +38,8 @@ static enum status choose_provider(struct endpoint *e, const struct ofi_options 
     fi_freeinfo(hints);
     if (error)
         return endpoint_fail(e, ST_ENVIRONMENT, NO_PEER,
-                             "no provider \"%s\"%s%s with remote writes here: %s (fi_info -l lists them)",
-                             o->provider, address ? " at " : "", address ? address : "",
-                             fi_strerror(-error));
+                             "no provider \"%s\"%s%s with remote writes here: %s (fi_info -l lists them)", o->provider,
+                             address ? " at " : "", address ? address : "", fi_strerror(-error));
     return ST_OK;
 }
 
@@ -51,8 +50,7 @@ static enum status check(struct endpoint *e, int error, const char *what)
 
 static enum status open_domain(struct endpoint *e, struct ofi_fabric *f)
 {
-    struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_DATA,
-                            .size = e->config.depth * 2ull + f->info->rx_attr->size};
+    struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_DATA, .size = e->config.depth * 2ull + f->info->rx_attr->size};
     struct fi_av_attr av = {.type = FI_AV_TABLE, .count = e->config.peers};
 
     TRY(check(e, fi_fabric(f->info->fabric_attr, &f->fabric, NULL), "fi_fabric"));
@@ -69,8 +67,8 @@ static enum status open_endpoint(struct endpoint *e, struct ofi_fabric *f)
     return check(e, fi_enable(f->ep), "fi_enable");
 }
 
-enum status ofi_register(struct endpoint *e, struct ofi_fabric *f, void *base, uint64_t bytes,
-                         uint64_t access, uint64_t key, struct fid_mr **mr)
+enum status ofi_register(struct endpoint *e, struct ofi_fabric *f, void *base, uint64_t bytes, uint64_t access,
+                         uint64_t key, struct fid_mr **mr)
 {
     bool remote = access & FI_REMOTE_WRITE;
 

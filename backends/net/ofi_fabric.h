@@ -37,7 +37,7 @@ enum status ofi_fabric_open(struct endpoint *e, const struct ofi_options *o, str
 void ofi_fabric_close(struct ofi_fabric *f); /* safe on whatever open left behind */
 
 /* Registers `bytes` at `base` for `access`, where the provider wants that; else leaves *mr NULL. */
-enum status ofi_register(struct endpoint *e, struct ofi_fabric *f, void *base, uint64_t bytes,
-                         uint64_t access, uint64_t key, struct fid_mr **mr);
+enum status ofi_register(struct endpoint *e, struct ofi_fabric *f, void *base, uint64_t bytes, uint64_t access,
+                         uint64_t key, struct fid_mr **mr);
 
 #endif

@@ -1,7 +1,7 @@
 /* libfabric, opened when the first of its functions is called.  Linked, it would cost every command of ours: it brings
  * libinfinipath along, which sleeps for a quarter of a second before main() begins, and which takes over the signals of
- * Ctrl-C and of crashes, to end with code 1 and to leave a file.  These are all the functions of it that are not inline;
- * calls to others do not link. */
+ * Ctrl-C and of crashes, to end with code 1 and to leave a file.  These are all the functions of it that are not
+ * inline; calls to others do not link. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <rdma/fabric.h>
@@ -13,8 +13,8 @@
 #define LIBRARY "libfabric.so.1"
 
 static struct {
-    int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags,
-                   const struct fi_info *hints, struct fi_info **info);
+    int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags, const struct fi_info *hints,
+                   struct fi_info **info);
     void (*freeinfo)(struct fi_info *info);
     struct fi_info *(*dupinfo)(const struct fi_info *info);
     int (*fabric)(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
@@ -28,7 +28,7 @@ static const int taken[] = {SIGINT, SIGTERM, SIGILL, SIGABRT, SIGBUS, SIGSEGV};
 static void *open_library(void)
 {
     struct sigaction before[TAKEN];
-    void            *library;
+    void *library;
 
     for (size_t i = 0; i < TAKEN; i++)
         sigaction(taken[i], NULL, &before[i]);

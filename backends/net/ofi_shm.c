@@ -9,11 +9,11 @@
 #define FOLDER "/dev/shm"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t           done_by; /* a child of a process that has done it has not */
+static pid_t done_by; /* a child of a process that has done it has not */
 
 static void remove_own(DIR *folder)
 {
-    char           own[32], path[sizeof FOLDER + sizeof((struct dirent *)0)->d_name + 1];
+    char own[32], path[sizeof FOLDER + sizeof((struct dirent *)0)->d_name + 1];
     struct dirent *entry;
 
     snprintf(own, sizeof own, "%d:", getpid()); /* process, user, endpoint: "4711:0:0" */

@@ -9,10 +9,10 @@
 #include "core/clock.h"
 #include "core/world.h"
 
-#define BATCH        16    /* commands handed over together, completions taken together */
-#define SPINS        200   /* rounds without anything to do, before the thread rests */
-#define REST_MIN_NS  20000 /* a peer's put can come at any time, and is noticed late by as much */
-#define REST_MAX_NS  500000
+#define BATCH 16          /* commands handed over together, completions taken together */
+#define SPINS 200         /* rounds without anything to do, before the thread rests */
+#define REST_MIN_NS 20000 /* a peer's put can come at any time, and is noticed late by as much */
+#define REST_MAX_NS 500000
 #define REST_LONG_NS 20000000 /* nothing can come but by a command */
 
 struct flight {
@@ -21,24 +21,24 @@ struct flight {
 
 struct lane {
     struct proxy_lane_config config;
-    struct put               waiting[BATCH]; /* taken, not started yet */
-    uint32_t                 waiting_count;
-    struct flight           *flights; /* by the id that the endpoint is told */
-    uint32_t                *free;    /* ids */
-    uint32_t                 free_count;
-    uint64_t                 done[BATCH];
-    uint32_t                 done_count;
+    struct put waiting[BATCH]; /* taken, not started yet */
+    uint32_t waiting_count;
+    struct flight *flights; /* by the id that the endpoint is told */
+    uint32_t *free;         /* ids */
+    uint32_t free_count;
+    uint64_t done[BATCH];
+    uint32_t done_count;
 };
 
 struct proxy {
-    struct proxy_config   config;
-    struct lane          *lanes;
+    struct proxy_config config;
+    struct lane *lanes;
     struct proxy_counters counters;
-    pthread_t             thread;
-    _Atomic uint64_t      completed;
-    _Atomic uint32_t      failed_lane; /* lane_count: none */
-    _Atomic int           failed;      /* enum status */
-    _Atomic bool          closed, abandoned;
+    pthread_t thread;
+    _Atomic uint64_t completed;
+    _Atomic uint32_t failed_lane; /* lane_count: none */
+    _Atomic int failed;           /* enum status */
+    _Atomic bool closed, abandoned;
 };
 
 /* ---- one lane ---- */
@@ -49,7 +49,7 @@ static void take(struct lane *l)
 
     while (l->waiting_count < BATCH && l->free_count > 0) {
         struct put *p = &l->waiting[l->waiting_count];
-        uint32_t    flight;
+        uint32_t flight;
 
         if (!l->config.source->take(l->config.owner, p))
             return;
@@ -64,7 +64,7 @@ static void take(struct lane *l)
 /* Takes commands and starts what the endpoint accepts. */
 static enum status start(struct proxy *p, struct lane *l, bool *moved)
 {
-    uint32_t    started = 0, depth;
+    uint32_t started = 0, depth;
     enum status st;
 
     take(l);
@@ -158,19 +158,18 @@ static void rest(const struct proxy *p, uint32_t idle, uint32_t heard)
     if (!p->config.rest)
         sched_yield();
     else
-        p->config.rest->sleep(p->config.rest_owner, heard,
-                              p->config.alone && !on_its_way(p) ? REST_LONG_NS : ns);
+        p->config.rest->sleep(p->config.rest_owner, heard, p->config.alone && !on_its_way(p) ? REST_LONG_NS : ns);
 }
 
 static void *proxy_main(void *arg)
 {
     struct proxy *p = arg;
-    uint32_t      idle = 0;
+    uint32_t idle = 0;
 
     pthread_setname_np(pthread_self(), PROXY_THREAD_NAME);
     proxy_numa_keep_to(p->config.numa_node);
     while (!atomic_load(&p->abandoned)) {
-        bool     closed = atomic_load(&p->closed), moved = false;
+        bool closed = atomic_load(&p->closed), moved = false;
         uint32_t heard = p->config.rest ? p->config.rest->listen(p->config.rest_owner) : 0;
 
         if (turn(p, &moved) < 0)
@@ -212,7 +211,7 @@ static void destroy(struct proxy *p)
 struct proxy *proxy_start(const struct proxy_config *c)
 {
     struct proxy *p = calloc(1, sizeof *p);
-    bool          ok;
+    bool ok;
 
     if (!p)
         return NULL;

@@ -27,30 +27,30 @@ struct proxy_source {
 
 /* How the thread passes its time when there is nothing to do; NULL: it spins, offering the processor. */
 struct proxy_rest {
-    uint32_t (*listen)(void *owner); /* before it looks for something to do */
+    uint32_t (*listen)(void *owner);                         /* before it looks for something to do */
     void (*sleep)(void *owner, uint32_t heard, uint64_t ns); /* ends early when something has come since */
 };
 
 struct proxy_lane_config {
-    struct endpoint           *endpoint; /* stays the caller's, who leaves it alone while the proxy runs */
+    struct endpoint *endpoint; /* stays the caller's, who leaves it alone while the proxy runs */
     const struct proxy_source *source;
-    void                      *owner;
+    void *owner;
 };
 
 struct proxy_config {
     const struct proxy_lane_config *lanes;
-    uint32_t                        lane_count;
-    uint32_t                        depth; /* puts on their way at a time, a lane: the endpoints' depth */
-    int                             numa_node; /* whose processors the thread keeps to; -1: any */
-    const struct proxy_rest        *rest;
-    void                           *rest_owner;
-    bool                            alone; /* all peers live in this process: nothing comes unless it sends */
+    uint32_t lane_count;
+    uint32_t depth; /* puts on their way at a time, a lane: the endpoints' depth */
+    int numa_node;  /* whose processors the thread keeps to; -1: any */
+    const struct proxy_rest *rest;
+    void *rest_owner;
+    bool alone; /* all peers live in this process: nothing comes unless it sends */
 };
 
 struct proxy_counters {
-    uint64_t         puts, bytes;          /* completed */
-    uint64_t         depth_sum, depth_max; /* puts on their way when one more was started, itself included */
-    struct histogram latency;              /* from taking a command to its completion */
+    uint64_t puts, bytes;          /* completed */
+    uint64_t depth_sum, depth_max; /* puts on their way when one more was started, itself included */
+    struct histogram latency;      /* from taking a command to its completion */
 };
 
 struct proxy;
@@ -65,7 +65,7 @@ struct proxy *proxy_start(const struct proxy_config *c);
 void proxy_stop(struct proxy *p, bool now, struct proxy_counters *counters);
 
 /* While it runs. */
-uint64_t    proxy_completed(const struct proxy *p); /* puts; moves as long as there is progress */
+uint64_t proxy_completed(const struct proxy *p); /* puts; moves as long as there is progress */
 /* ST_OK, or why the thread has ended before its time; *lane_out says whose endpoint_error() has the words. */
 enum status proxy_failed(const struct proxy *p, uint32_t *lane_out);
 

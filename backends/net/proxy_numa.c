@@ -8,8 +8,8 @@
 
 int proxy_numa_of_pci(const char *address)
 {
-    char  path[128];
-    int   node = -1;
+    char path[128];
+    int node = -1;
     FILE *f;
 
     snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", address);
@@ -44,8 +44,8 @@ static void read_list(FILE *f, cpu_set_t *set)
 void proxy_numa_keep_to(int node)
 {
     cpu_set_t near, allowed, both;
-    char      path[64];
-    FILE     *f;
+    char path[64];
+    FILE *f;
 
     if (node < 0)
         return;

@@ -39,42 +39,42 @@ struct endpoint;
 
 /* Owned by the caller, who keeps it until the endpoint is closed. */
 struct net_memory {
-    void    *base;
+    void *base;
     uint64_t bytes;
-    bool     gpu; /* base is a device address; only transports with `gpu` take it */
-    int      dmabuf; /* GPU memory: a dma-buf that covers it, or -1: the peer-memory module has to know it */
+    bool gpu;               /* base is a device address; only transports with `gpu` take it */
+    int dmabuf;             /* GPU memory: a dma-buf that covers it, or -1: the peer-memory module has to know it */
     uint64_t dmabuf_offset; /* of base in the dma-buf */
 };
 
 #define ENDPOINT_NAME_BYTES 64
 
 struct endpoint_config {
-    uint32_t          index, peers; /* own number among `peers` endpoints */
-    char              name[ENDPOINT_NAME_BYTES]; /* as others' reports shall say it: "rank 3 on node1" */
+    uint32_t index, peers;          /* own number among `peers` endpoints */
+    char name[ENDPOINT_NAME_BYTES]; /* as others' reports shall say it: "rank 3 on node1" */
     struct net_memory window;
     struct net_memory flags; /* 8-byte aligned, zeroed; host memory for all transports but those with `gpu` */
-    uint32_t          depth;      /* puts on their way at a time, all peers together; at least 1 */
-    uint64_t          timeout_ps; /* a peer that completes nothing for so long has failed */
-    const void       *options;    /* the transport's own, filled from its option table */
+    uint32_t depth;          /* puts on their way at a time, all peers together; at least 1 */
+    uint64_t timeout_ps;     /* a peer that completes nothing for so long has failed */
+    const void *options;     /* the transport's own, filled from its option table */
 };
 
 #define ADDRESS_TRANSPORT_BYTES 192
 
 /* What one endpoint tells one other, byte for byte. */
 struct endpoint_address {
-    char     transport[16];
-    char     name[ENDPOINT_NAME_BYTES];
+    char transport[16];
+    char name[ENDPOINT_NAME_BYTES];
     uint64_t window_bytes, window_base, window_key;
     uint64_t flag_count, flags_base, flags_key;
-    uint8_t  own[ADDRESS_TRANSPORT_BYTES]; /* the transport's */
+    uint8_t own[ADDRESS_TRANSPORT_BYTES]; /* the transport's */
 };
 
 struct put {
     uint32_t peer;
-    uint32_t flag;  /* of the peer */
-    uint64_t value; /* that the flag gets */
+    uint32_t flag;            /* of the peer */
+    uint64_t value;           /* that the flag gets */
     uint64_t from, to, bytes; /* offsets into the own window and the peer's; bytes may be 0 */
-    uint64_t id;    /* comes back with the completion */
+    uint64_t id;              /* comes back with the completion */
 };
 
 /* NULL: not listed. */
@@ -84,8 +84,8 @@ const struct transport *transport_find(const char *name);
 enum status transport_available(const struct transport *t, char *why, size_t why_bytes);
 
 /* On an error *out is NULL and `why` says what and where. */
-enum status endpoint_open(const struct transport *t, const struct endpoint_config *c,
-                          struct endpoint **out, char *why, size_t why_bytes);
+enum status endpoint_open(const struct transport *t, const struct endpoint_config *c, struct endpoint **out, char *why,
+                          size_t why_bytes);
 
 /* What `peer` has to be told, by any means (mesh.h), for its endpoint_connect(). */
 enum status endpoint_address(struct endpoint *e, uint32_t peer, struct endpoint_address *out);
@@ -98,8 +98,8 @@ enum status endpoint_put(struct endpoint *e, const struct put *puts, uint32_t co
 /* Progress in both directions.  Up to `max` ids of completed puts. */
 enum status endpoint_poll(struct endpoint *e, uint64_t *ids, uint32_t max, uint32_t *count);
 
-uint32_t    endpoint_pending(const struct endpoint *e); /* puts started and not completed */
-const char *endpoint_error(const struct endpoint *e);   /* "" before the first one */
+uint32_t endpoint_pending(const struct endpoint *e);  /* puts started and not completed */
+const char *endpoint_error(const struct endpoint *e); /* "" before the first one */
 
 /* Puts on their way may or may not arrive.  NULL is nothing. */
 void endpoint_close(struct endpoint *e);
@@ -110,13 +110,13 @@ void endpoint_close(struct endpoint *e);
 typedef uint32_t net_slot;
 
 struct transport {
-    const char *name;  /* as scenarios write it */
-    const char *title; /* one line for `list` */
+    const char *name;             /* as scenarios write it */
+    const char *title;            /* one line for `list` */
     const struct option *options; /* its own keys; last row has no name */
     size_t options_size;
     size_t state_size; /* endpoint.c allocates it, zeroed, as e->state */
-    bool   in_process; /* endpoints have to live in one process */
-    bool   gpu;        /* takes GPU memory, for window and flags */
+    bool in_process;   /* endpoints have to live in one process */
+    bool gpu;          /* takes GPU memory, for window and flags */
 
     enum status (*available)(char *why, size_t why_bytes);
     /* Registers both memories and fills the keys and bases of e->self.  May stop half-way: close() follows. */
@@ -137,11 +137,11 @@ struct transport {
 extern const struct transport *const transport_list[];
 
 struct endpoint_peer {
-    bool                    connected;
+    bool connected;
     struct endpoint_address address;
-    uint32_t                pending;     /* puts */
-    uint64_t                progress_ns; /* since when none has been completed, as the clock is looked at; 0: one
-                                            was, or the first one was started, since that look */
+    uint32_t pending;     /* puts */
+    uint64_t progress_ns; /* since when none has been completed, as the clock is looked at; 0: one
+                             was, or the first one was started, since that look */
 };
 
 struct pending_put {
@@ -151,18 +151,18 @@ struct pending_put {
 
 struct endpoint {
     const struct transport *transport;
-    struct endpoint_config  config;
+    struct endpoint_config config;
     struct endpoint_address self;
-    void                   *state;
-    struct endpoint_peer   *peers;
-    struct pending_put     *slots; /* by net_slot */
-    net_slot               *free_slots;
-    uint32_t                free_count;
-    uint64_t               *completed; /* where endpoint_complete() puts ids during a poll */
-    uint32_t                completed_count;
-    uint32_t                polls; /* since somebody looked at the clock */
-    enum status             failed;
-    char                    error[512];
+    void *state;
+    struct endpoint_peer *peers;
+    struct pending_put *slots; /* by net_slot */
+    net_slot *free_slots;
+    uint32_t free_count;
+    uint64_t *completed; /* where endpoint_complete() puts ids during a poll */
+    uint32_t completed_count;
+    uint32_t polls; /* since somebody looked at the clock */
+    enum status failed;
+    char error[512];
 };
 
 /* The put in `slot` is complete; only within poll(). */

@@ -9,7 +9,7 @@
 #include "core/clock.h"
 
 struct loopback_options {
-    bool     reorder;
+    bool reorder;
     uint64_t delay_max_ps;
     uint64_t seed;
 };
@@ -19,23 +19,22 @@ static const struct option options[] = {
      "puts overtake each other"},
     {"delay_max", OPTION_TIME, offsetof(struct loopback_options, delay_max_ps), "0ns", 0, 60e12, NULL,
      "each put waits for up to this long, evenly spread"},
-    {"seed", OPTION_COUNT, offsetof(struct loopback_options, seed), "1", 0, 0, NULL,
-     "of delays and order"},
+    {"seed", OPTION_COUNT, offsetof(struct loopback_options, seed), "1", 0, 0, NULL, "of delays and order"},
     {.name = NULL},
 };
 
 struct flight {
     struct put put;
-    net_slot   slot;
-    uint64_t   due_ns;
+    net_slot slot;
+    uint64_t due_ns;
 };
 
 struct loopback {
-    uint64_t         id; /* 0: not open */
+    uint64_t id; /* 0: not open */
     struct endpoint *next_open;
-    struct flight   *flights; /* a ring of `depth` */
-    uint64_t         first, end;
-    uint64_t         random;
+    struct flight *flights; /* a ring of `depth` */
+    uint64_t first, end;
+    uint64_t random;
 };
 
 struct loopback_address {
@@ -45,7 +44,7 @@ struct loopback_address {
 /* Deliveries read, open and close write: no put lands in an endpoint that has been closed. */
 static pthread_rwlock_t open_lock = PTHREAD_RWLOCK_INITIALIZER;
 static struct endpoint *open_first;
-static uint64_t         ids;
+static uint64_t ids;
 
 static uint64_t next_random(struct loopback *l)
 {
@@ -65,7 +64,7 @@ static enum status loopback_available(char *why, size_t why_bytes)
 static enum status loopback_open(struct endpoint *e)
 {
     const struct loopback_options *o = e->config.options;
-    struct loopback               *l = e->state;
+    struct loopback *l = e->state;
 
     l->flights = calloc(e->config.depth, sizeof *l->flights);
     if (!l->flights)
@@ -107,8 +106,7 @@ static struct endpoint *find_open(uint64_t id)
     return e;
 }
 
-static enum status loopback_address(struct endpoint *e, uint32_t peer,
-                                    uint8_t own[ADDRESS_TRANSPORT_BYTES])
+static enum status loopback_address(struct endpoint *e, uint32_t peer, uint8_t own[ADDRESS_TRANSPORT_BYTES])
 {
     struct loopback_address a = {.id = ((struct loopback *)e->state)->id};
 
@@ -125,8 +123,7 @@ static uint64_t peer_id(const struct endpoint *e, uint32_t peer)
     return a.id;
 }
 
-static enum status loopback_connect(struct endpoint *e, uint32_t peer,
-                                    const uint8_t own[ADDRESS_TRANSPORT_BYTES])
+static enum status loopback_connect(struct endpoint *e, uint32_t peer, const uint8_t own[ADDRESS_TRANSPORT_BYTES])
 {
     bool there;
 
@@ -139,12 +136,12 @@ static enum status loopback_connect(struct endpoint *e, uint32_t peer,
 
 /* ---- puts ---- */
 
-static enum status loopback_put(struct endpoint *e, const struct put *puts, const net_slot *slots,
-                                uint32_t count, uint32_t *started)
+static enum status loopback_put(struct endpoint *e, const struct put *puts, const net_slot *slots, uint32_t count,
+                                uint32_t *started)
 {
     const struct loopback_options *o = e->config.options;
-    struct loopback               *l = e->state;
-    uint64_t                       now = o->delay_max_ps ? clock_now_ns() : 0;
+    struct loopback *l = e->state;
+    uint64_t now = o->delay_max_ps ? clock_now_ns() : 0;
 
     for (uint32_t i = 0; i < count; i++, l->end++) {
         uint64_t delay_ns = o->delay_max_ps ? next_random(l) % (o->delay_max_ps / 1000 + 1) : 0;
@@ -160,15 +157,14 @@ static enum status loopback_put(struct endpoint *e, const struct put *puts, cons
 static enum status deliver(struct endpoint *e, const struct put *p)
 {
     const struct endpoint_address *a = &e->peers[p->peer].address;
-    struct endpoint               *to = find_open(peer_id(e, p->peer));
+    struct endpoint *to = find_open(peer_id(e, p->peer));
 
     if (!to)
         return endpoint_fail(e, ST_IO, p->peer, "gone: it has closed its endpoint");
     if (a->window_key != to->self.window_key || a->flags_key != to->self.flags_key)
         return endpoint_fail(e, ST_IO, p->peer, "refused a put: wrong key");
     if (p->bytes > 0)
-        memcpy((uint8_t *)to->config.window.base + p->to,
-               (const uint8_t *)e->config.window.base + p->from, p->bytes);
+        memcpy((uint8_t *)to->config.window.base + p->to, (const uint8_t *)e->config.window.base + p->from, p->bytes);
     endpoint_raise(to, p->flag, p->value);
     return ST_OK;
 }
@@ -177,9 +173,9 @@ static enum status deliver(struct endpoint *e, const struct put *p)
 static void choose(struct endpoint *e)
 {
     const struct loopback_options *o = e->config.options;
-    struct loopback               *l = e->state;
-    struct flight                 *first = &l->flights[l->first % e->config.depth], *other;
-    struct flight                  swapped = *first;
+    struct loopback *l = e->state;
+    struct flight *first = &l->flights[l->first % e->config.depth], *other;
+    struct flight swapped = *first;
 
     if (!o->reorder)
         return;
@@ -194,7 +190,7 @@ static enum status loopback_poll(struct endpoint *e, uint32_t max)
 
     for (uint32_t i = 0; i < max && l->first < l->end; i++) {
         struct flight *f;
-        enum status    st;
+        enum status st;
 
         choose(e);
         f = &l->flights[l->first % e->config.depth];

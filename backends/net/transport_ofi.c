@@ -19,8 +19,8 @@
 #include "backends/net/ofi_fabric.h"
 #include "backends/net/transports.h"
 
-#define RECEIVES  256 /* posted for signals; where they run out libfabric makes senders wait */
-#define READ_MAX  32  /* completions at a time */
+#define RECEIVES 256   /* posted for signals; where they run out libfabric makes senders wait */
+#define READ_MAX 32    /* completions at a time */
 #define QUIET_POLLS 16 /* without a put, then what has been put is asked for */
 #define NAME_MAX_BYTES (ADDRESS_TRANSPORT_BYTES - 16)
 
@@ -38,35 +38,35 @@ static const struct option options[] = {
 
 struct ofi_put { /* by slot */
     struct put put;
-    uint32_t   pieces, issued; /* writes */
-    bool       direct;         /* the only write carries the signal */
-    bool       asks;           /* for an acknowledgement */
-    bool       signalled;      /* all has been issued */
-    uint32_t   flying;         /* operations */
+    uint32_t pieces, issued; /* writes */
+    bool direct;             /* the only write carries the signal */
+    bool asks;               /* for an acknowledgement */
+    bool signalled;          /* all has been issued */
+    uint32_t flying;         /* operations */
 };
 
 struct ofi_peer {
     fi_addr_t address;
-    uint64_t  asking_for; /* puts up to this number, by a write of its own that is under way; 0: there is none */
+    uint64_t asking_for; /* puts up to this number, by a write of its own that is under way; 0: there is none */
 };
 
 struct ofi {
-    struct ofi_fabric   fabric;
+    struct ofi_fabric fabric;
     struct ofi_arrivals arrivals;
-    struct ofi_acks     acks;
-    struct ofi_put     *puts;
-    struct ofi_signal  *messages; /* RECEIVES to receive into, then one a slot to send */
-    struct ofi_peer    *peers;
-    net_slot           *waiting; /* a ring: what has not been issued entirely */
-    uint64_t            waiting_first, waiting_end;
-    uint64_t            message_max_bytes;
-    uint32_t            data_bytes;
-    uint32_t            quiet; /* polls since the last put */
+    struct ofi_acks acks;
+    struct ofi_put *puts;
+    struct ofi_signal *messages; /* RECEIVES to receive into, then one a slot to send */
+    struct ofi_peer *peers;
+    net_slot *waiting; /* a ring: what has not been issued entirely */
+    uint64_t waiting_first, waiting_end;
+    uint64_t message_max_bytes;
+    uint32_t data_bytes;
+    uint32_t quiet; /* polls since the last put */
 };
 
 struct ofi_address {
     uint32_t depth, data_bytes;
-    uint8_t  name[NAME_MAX_BYTES];
+    uint8_t name[NAME_MAX_BYTES];
 };
 
 /* ---- open and close ---- */
@@ -79,8 +79,7 @@ static enum status ofi_available(char *why, size_t why_bytes)
     if (hints)
         fi_freeinfo(hints);
     if (error) {
-        snprintf(why, why_bytes, "no provider of libfabric has remote writes here: %s",
-                 fi_strerror(-error));
+        snprintf(why, why_bytes, "no provider of libfabric has remote writes here: %s", fi_strerror(-error));
         return ST_ENVIRONMENT;
     }
     fi_freeinfo(found);
@@ -95,8 +94,7 @@ static void *messages_desc(const struct ofi *o)
 static enum status post_receive(struct endpoint *e, struct ofi_signal *buffer)
 {
     struct ofi *o = e->state;
-    ssize_t     error = fi_recv(o->fabric.ep, buffer, sizeof *buffer, messages_desc(o), FI_ADDR_UNSPEC,
-                                buffer);
+    ssize_t error = fi_recv(o->fabric.ep, buffer, sizeof *buffer, messages_desc(o), FI_ADDR_UNSPEC, buffer);
 
     return error ? endpoint_fail(e, ST_IO, NO_PEER, "fi_recv: %s", fi_strerror((int)-error)) : ST_OK;
 }
@@ -109,8 +107,7 @@ static bool allocate(struct endpoint *e)
     o->messages = calloc(RECEIVES + e->config.depth, sizeof *o->messages);
     o->peers = calloc(e->config.peers, sizeof *o->peers);
     o->waiting = calloc(e->config.depth, sizeof *o->waiting);
-    return o->puts && o->messages && o->peers && o->waiting &&
-           ofi_arrivals_open(&o->arrivals, e->config.peers) &&
+    return o->puts && o->messages && o->peers && o->waiting && ofi_arrivals_open(&o->arrivals, e->config.peers) &&
            ofi_acks_open(&o->acks, e->config.peers, e->config.depth);
 }
 
@@ -119,24 +116,23 @@ static bool keeps_order(const struct fi_info *info)
 {
     const uint64_t all = FI_ORDER_WAW | FI_ORDER_WAS | FI_ORDER_SAW | FI_ORDER_SAS;
 
-    return (info->tx_attr->msg_order & all) == all &&
-           info->ep_attr->max_order_waw_size >= info->ep_attr->max_msg_size;
+    return (info->tx_attr->msg_order & all) == all && info->ep_attr->max_order_waw_size >= info->ep_attr->max_msg_size;
 }
 
 static enum status ofi_open(struct endpoint *e)
 {
     const struct ofi_options *wish = e->config.options;
-    struct ofi               *o = e->state;
-    uint32_t                  depth = e->config.depth;
+    struct ofi *o = e->state;
+    uint32_t depth = e->config.depth;
 
     if (depth > OFI_DEPTH_MAX || e->config.peers > OFI_PEERS_MAX)
-        return endpoint_fail(e, ST_INPUT, NO_PEER, "%u puts and %u peers, at most %u and %u", depth,
-                             e->config.peers, OFI_DEPTH_MAX, OFI_PEERS_MAX);
+        return endpoint_fail(e, ST_INPUT, NO_PEER, "%u puts and %u peers, at most %u and %u", depth, e->config.peers,
+                             OFI_DEPTH_MAX, OFI_PEERS_MAX);
     if (!allocate(e))
         return endpoint_fail(e, ST_MEMORY, NO_PEER, "no memory for %u puts", depth);
     TRY(ofi_fabric_open(e, wish, &o->fabric));
-    TRY(ofi_register(e, &o->fabric, o->messages, (RECEIVES + depth) * sizeof *o->messages,
-                     FI_SEND | FI_RECV, 2, &o->fabric.messages));
+    TRY(ofi_register(e, &o->fabric, o->messages, (RECEIVES + depth) * sizeof *o->messages, FI_SEND | FI_RECV, 2,
+                     &o->fabric.messages));
     o->data_bytes = wish->data_bytes >= 8 && o->fabric.info->domain_attr->cq_data_size >= 8 ? 8 : 4;
     o->message_max_bytes = o->fabric.info->ep_attr->max_msg_size;
     if (wish->message_max_bytes < o->message_max_bytes)
@@ -165,10 +161,10 @@ static void ofi_close(struct endpoint *e)
 
 static enum status ofi_address(struct endpoint *e, uint32_t peer, uint8_t own[ADDRESS_TRANSPORT_BYTES])
 {
-    struct ofi        *o = e->state;
+    struct ofi *o = e->state;
     struct ofi_address a = {.depth = e->config.depth, .data_bytes = o->data_bytes};
-    size_t             bytes = sizeof a.name;
-    int                error = fi_getname(&o->fabric.ep->fid, a.name, &bytes);
+    size_t bytes = sizeof a.name;
+    int error = fi_getname(&o->fabric.ep->fid, a.name, &bytes);
 
     (void)peer;
     if (error)
@@ -177,16 +173,15 @@ static enum status ofi_address(struct endpoint *e, uint32_t peer, uint8_t own[AD
     return ST_OK;
 }
 
-static enum status ofi_connect(struct endpoint *e, uint32_t peer,
-                               const uint8_t own[ADDRESS_TRANSPORT_BYTES])
+static enum status ofi_connect(struct endpoint *e, uint32_t peer, const uint8_t own[ADDRESS_TRANSPORT_BYTES])
 {
-    struct ofi        *o = e->state;
+    struct ofi *o = e->state;
     struct ofi_address a;
 
     memcpy(&a, own, sizeof a);
     if (a.data_bytes != o->data_bytes || a.depth > OFI_DEPTH_MAX)
-        return endpoint_fail(e, ST_INPUT, peer, "it has %u bytes of completion data, not %u",
-                             a.data_bytes, o->data_bytes);
+        return endpoint_fail(e, ST_INPUT, peer, "it has %u bytes of completion data, not %u", a.data_bytes,
+                             o->data_bytes);
     if (!ofi_arrivals_add_peer(&o->arrivals, peer, a.depth))
         return endpoint_fail(e, ST_MEMORY, NO_PEER, "no memory for %u puts of a peer", a.depth);
     if (fi_av_insert(o->fabric.av, a.name, 1, &o->peers[peer].address, 0, NULL) != 1)
@@ -211,42 +206,37 @@ static uint64_t flags_of(const struct ofi_put *p)
 
 static ssize_t issue_piece(struct endpoint *e, struct ofi_put *p, net_slot slot)
 {
-    struct ofi                    *o = e->state;
+    struct ofi *o = e->state;
     const struct endpoint_address *a = &e->peers[p->put.peer].address;
-    uint64_t                       at = p->issued * o->message_max_bytes, left = p->put.bytes - at;
-    uint64_t           bytes = left < o->message_max_bytes ? left : o->message_max_bytes;
-    uint64_t           data = data_of(p, ofi_tag(e->config.index, slot));
-    void              *desc = fi_mr_desc(o->fabric.window);
-    struct iovec       from = {(uint8_t *)e->config.window.base + p->put.from + at, bytes};
-    struct fi_rma_iov  to = {a->window_base + p->put.to + at, bytes, a->window_key};
-    struct fi_msg_rma  m = {.msg_iov = &from,
-                            .desc = &desc,
-                            .iov_count = 1,
-                            .addr = o->peers[p->put.peer].address,
-                            .rma_iov = &to,
-                            .rma_iov_count = 1,
-                            .context = p,
-                            .data = o->data_bytes == 8 ? data : (uint32_t)data};
+    uint64_t at = p->issued * o->message_max_bytes, left = p->put.bytes - at;
+    uint64_t bytes = left < o->message_max_bytes ? left : o->message_max_bytes;
+    uint64_t data = data_of(p, ofi_tag(e->config.index, slot));
+    void *desc = fi_mr_desc(o->fabric.window);
+    struct iovec from = {(uint8_t *)e->config.window.base + p->put.from + at, bytes};
+    struct fi_rma_iov to = {a->window_base + p->put.to + at, bytes, a->window_key};
+    struct fi_msg_rma m = {.msg_iov = &from,
+                           .desc = &desc,
+                           .iov_count = 1,
+                           .addr = o->peers[p->put.peer].address,
+                           .rma_iov = &to,
+                           .rma_iov_count = 1,
+                           .context = p,
+                           .data = o->data_bytes == 8 ? data : (uint32_t)data};
 
     return fi_writemsg(o->fabric.ep, &m, FI_REMOTE_CQ_DATA | flags_of(p));
 }
 
 static ssize_t issue_signal(struct endpoint *e, struct ofi_put *p, net_slot slot)
 {
-    struct ofi        *o = e->state;
+    struct ofi *o = e->state;
     struct ofi_signal *s = &o->messages[RECEIVES + slot];
-    void              *desc = messages_desc(o);
-    struct iovec       from = {s, sizeof *s};
-    struct fi_msg      m = {.msg_iov = &from,
-                            .desc = &desc,
-                            .iov_count = 1,
-                            .addr = o->peers[p->put.peer].address,
-                            .context = p};
+    void *desc = messages_desc(o);
+    struct iovec from = {s, sizeof *s};
+    struct fi_msg m = {
+        .msg_iov = &from, .desc = &desc, .iov_count = 1, .addr = o->peers[p->put.peer].address, .context = p};
 
-    *s = (struct ofi_signal){.tag = ofi_tag(e->config.index, slot),
-                             .pieces = p->pieces,
-                             .flag = p->put.flag,
-                             .value = p->put.value};
+    *s = (struct ofi_signal){
+        .tag = ofi_tag(e->config.index, slot), .pieces = p->pieces, .flag = p->put.flag, .value = p->put.value};
     return fi_sendmsg(o->fabric.ep, &m, flags_of(p));
 }
 
@@ -277,9 +267,9 @@ static enum status issue_waiting(struct endpoint *e)
     struct ofi *o = e->state;
 
     for (; o->waiting_first < o->waiting_end; o->waiting_first++) {
-        net_slot        slot = o->waiting[o->waiting_first % e->config.depth];
+        net_slot slot = o->waiting[o->waiting_first % e->config.depth];
         struct ofi_put *p = &o->puts[slot];
-        ssize_t         error = issue(e, p, slot);
+        ssize_t error = issue(e, p, slot);
 
         if (error == -FI_EAGAIN)
             break;
@@ -290,18 +280,18 @@ static enum status issue_waiting(struct endpoint *e)
     return ST_OK;
 }
 
-static enum status ofi_put(struct endpoint *e, const struct put *puts, const net_slot *slots,
-                           uint32_t count, uint32_t *started)
+static enum status ofi_put(struct endpoint *e, const struct put *puts, const net_slot *slots, uint32_t count,
+                           uint32_t *started)
 {
     struct ofi *o = e->state;
 
     for (uint32_t i = 0; i < count; i++) {
         struct ofi_put *p = &o->puts[slots[i]];
-        uint64_t        max = o->message_max_bytes;
+        uint64_t max = o->message_max_bytes;
 
         *p = (struct ofi_put){.put = puts[i]};
-        p->direct = o->data_bytes == 8 && p->put.bytes > 0 && p->put.bytes <= max &&
-                    p->put.flag < NOT_DIRECT && p->put.value <= UINT32_MAX;
+        p->direct = o->data_bytes == 8 && p->put.bytes > 0 && p->put.bytes <= max && p->put.flag < NOT_DIRECT &&
+                    p->put.value <= UINT32_MAX;
         p->asks = ofi_acks_start(&o->acks, p->put.peer, slots[i]);
         p->pieces = p->direct ? 1 : (uint32_t)((p->put.bytes + max - 1) / max);
         o->waiting[o->waiting_end++ % e->config.depth] = slots[i];
@@ -314,15 +304,13 @@ static enum status ofi_put(struct endpoint *e, const struct put *puts, const net
 /* A write of nothing behind the puts to a peer. */
 static enum status ask(struct endpoint *e, uint32_t peer, uint64_t number)
 {
-    struct ofi                    *o = e->state;
+    struct ofi *o = e->state;
     const struct endpoint_address *a = &e->peers[peer].address;
-    struct fi_rma_iov              to = {a->window_base, 0, a->window_key};
-    struct fi_msg_rma              m = {.addr = o->peers[peer].address,
-                                        .rma_iov = &to,
-                                        .rma_iov_count = 1,
-                                        .context = &o->peers[peer]};
+    struct fi_rma_iov to = {a->window_base, 0, a->window_key};
+    struct fi_msg_rma m = {
+        .addr = o->peers[peer].address, .rma_iov = &to, .rma_iov_count = 1, .context = &o->peers[peer]};
 
-    ssize_t                        error;
+    ssize_t error;
 
     if (number == 0 || o->peers[peer].asking_for > 0)
         return ST_OK;
@@ -354,7 +342,7 @@ static enum status ask_when_quiet(struct endpoint *e)
 /* The put that an operation belongs to, or the peer that was asked; NULL: neither, a receive. */
 static struct ofi_put *put_of(const struct endpoint *e, void *context)
 {
-    struct ofi     *o = e->state;
+    struct ofi *o = e->state;
     struct ofi_put *p = context;
 
     return p >= o->puts && p < o->puts + e->config.depth ? p : NULL;
@@ -362,7 +350,7 @@ static struct ofi_put *put_of(const struct endpoint *e, void *context)
 
 static struct ofi_peer *peer_of(const struct endpoint *e, void *context)
 {
-    struct ofi      *o = e->state;
+    struct ofi *o = e->state;
     struct ofi_peer *peer = context;
 
     return peer >= o->peers && peer < o->peers + e->config.peers ? peer : NULL;
@@ -370,8 +358,8 @@ static struct ofi_peer *peer_of(const struct endpoint *e, void *context)
 
 static enum status note_sent(struct endpoint *e, void *context)
 {
-    struct ofi      *o = e->state;
-    struct ofi_put  *p = put_of(e, context);
+    struct ofi *o = e->state;
+    struct ofi_put *p = put_of(e, context);
     struct ofi_peer *peer = peer_of(e, context);
 
     if (p) {
@@ -397,10 +385,9 @@ static enum status note_received(struct endpoint *e, struct ofi_signal *s)
 static enum status note_written(struct endpoint *e, uint64_t data)
 {
     struct ofi *o = e->state;
-    uint32_t    flag = (uint32_t)(data >> 32), low = (uint32_t)data;
-    bool        ok = o->data_bytes == 8 && flag != NOT_DIRECT
-                         ? endpoint_raise(e, flag, low)
-                         : ofi_arrivals_piece(&o->arrivals, e, low);
+    uint32_t flag = (uint32_t)(data >> 32), low = (uint32_t)data;
+    bool ok = o->data_bytes == 8 && flag != NOT_DIRECT ? endpoint_raise(e, flag, low)
+                                                       : ofi_arrivals_piece(&o->arrivals, e, low);
 
     return ok ? ST_OK
               : endpoint_fail(e, ST_IO, NO_PEER, "a write nobody can have sent: data %016llx",
@@ -419,11 +406,11 @@ static enum status note(struct endpoint *e, const struct fi_cq_data_entry *c)
 /* A peer that goes away may end a receive as well: that is no error as long as nothing was asked of it. */
 static enum status note_error(struct endpoint *e)
 {
-    struct ofi            *o = e->state;
+    struct ofi *o = e->state;
     struct fi_cq_err_entry err = {0};
-    char                   text[128] = "";
-    struct ofi_put        *p;
-    struct ofi_peer       *peer;
+    char text[128] = "";
+    struct ofi_put *p;
+    struct ofi_peer *peer;
 
     if (fi_cq_readerr(o->fabric.cq, &err, 0) != 1)
         return ST_OK;
@@ -435,16 +422,16 @@ static enum status note_error(struct endpoint *e)
     if (peer)
         return endpoint_fail(e, ST_IO, (uint32_t)(peer - o->peers), "puts to it are not acknowledged: %s (%s)",
                              fi_strerror(err.err), text);
-    return endpoint_fail(e, ST_IO, p->put.peer, "a put of %llu bytes failed: %s (%s)",
-                         (unsigned long long)p->put.bytes, fi_strerror(err.err), text);
+    return endpoint_fail(e, ST_IO, p->put.peer, "a put of %llu bytes failed: %s (%s)", (unsigned long long)p->put.bytes,
+                         fi_strerror(err.err), text);
 }
 
 static enum status ofi_poll(struct endpoint *e, uint32_t max)
 {
-    struct ofi             *o = e->state;
+    struct ofi *o = e->state;
     struct fi_cq_data_entry entries[READ_MAX];
-    ssize_t                 n = fi_cq_read(o->fabric.cq, entries, READ_MAX);
-    net_slot                slot;
+    ssize_t n = fi_cq_read(o->fabric.cq, entries, READ_MAX);
+    net_slot slot;
 
     for (ssize_t i = 0; i < n; i++)
         TRY(note(e, &entries[i]));

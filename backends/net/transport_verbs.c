@@ -11,9 +11,9 @@
 #include "backends/net/transports.h"
 #include "backends/net/verbs_queue.h"
 
-#define CHAIN_WRS  64
+#define CHAIN_WRS 64
 #define CHAIN_PUTS 8 /* then the next queue pair's turn */
-#define POLL_MAX   32
+#define POLL_MAX 32
 
 static const struct option options[] = {
     {"device", OPTION_TEXT, offsetof(struct verbs_options, device), "", 0, 0, NULL,
@@ -21,8 +21,7 @@ static const struct option options[] = {
     {"address", OPTION_TEXT, offsetof(struct verbs_options, address), "", 0, 0, NULL,
      "IP address of the GID to use; none: RoCE v2 first, of an IPv4 address first"},
     {"port", OPTION_COUNT, offsetof(struct verbs_options, port), "1", 1, 255, NULL, "of the device"},
-    {"qps", OPTION_COUNT, offsetof(struct verbs_options, qps), "4", 1, VERBS_QPS_MAX, NULL,
-     "queue pairs to each peer"},
+    {"qps", OPTION_COUNT, offsetof(struct verbs_options, qps), "4", 1, VERBS_QPS_MAX, NULL, "queue pairs to each peer"},
     {"ack_timeout", OPTION_TIME, offsetof(struct verbs_options, ack_timeout_ps), "67ms", 8.192e6, 17e12, NULL,
      "until an unanswered packet is sent again; the sixth time is the last"},
     {"relaxed", OPTION_BOOL, offsetof(struct verbs_options, relaxed), "true", 0, 0, NULL,
@@ -32,20 +31,20 @@ static const struct option options[] = {
 
 struct verbs_peer {
     struct verbs_queue queues[VERBS_QPS_MAX];
-    uint32_t           turn;
+    uint32_t turn;
 };
 
 struct verbs_put { /* by slot */
     struct verbs_queue *queue;
-    uint32_t            peer, wrs;
+    uint32_t peer, wrs;
 };
 
 struct verbs {
     struct verbs_device device;
-    struct verbs_peer  *peers;
-    struct verbs_put   *puts;
-    uint32_t            qps;
-    uint64_t            message_max_bytes;
+    struct verbs_peer *peers;
+    struct verbs_put *puts;
+    uint32_t qps;
+    uint64_t message_max_bytes;
 };
 
 /* ---- open and close ---- */
@@ -53,20 +52,19 @@ struct verbs {
 static enum status open_queues(struct endpoint *e, uint32_t peer)
 {
     const struct verbs_options *o = e->config.options;
-    struct verbs               *v = e->state;
+    struct verbs *v = e->state;
 
     for (uint32_t i = 0; i < v->qps; i++)
         if (!verbs_queue_open(&v->peers[peer].queues[i], &v->device, (uint8_t)o->port))
             return endpoint_fail(e, ST_ENVIRONMENT, NO_PEER, "%s: queue pair %u to peer %u: %s",
-                                 ibv_get_device_name(v->device.context->device), i, peer,
-                                 strerror(errno));
+                                 ibv_get_device_name(v->device.context->device), i, peer, strerror(errno));
     return ST_OK;
 }
 
 static enum status verbs_open(struct endpoint *e)
 {
     const struct verbs_options *o = e->config.options;
-    struct verbs               *v = e->state;
+    struct verbs *v = e->state;
 
     if (e->config.window.gpu != e->config.flags.gpu)
         return endpoint_fail(e, ST_UNSUPPORTED, NO_PEER,
@@ -97,7 +95,7 @@ static void verbs_close(struct endpoint *e)
 
 static enum status verbs_address(struct endpoint *e, uint32_t peer, uint8_t own[ADDRESS_TRANSPORT_BYTES])
 {
-    struct verbs        *v = e->state;
+    struct verbs *v = e->state;
     struct verbs_address a = {
         .gid = v->device.gid.gid,
         .lid = v->device.port.lid,
@@ -116,12 +114,11 @@ static enum status verbs_address(struct endpoint *e, uint32_t peer, uint8_t own[
     return ST_OK;
 }
 
-static enum status verbs_connect(struct endpoint *e, uint32_t peer,
-                                 const uint8_t own[ADDRESS_TRANSPORT_BYTES])
+static enum status verbs_connect(struct endpoint *e, uint32_t peer, const uint8_t own[ADDRESS_TRANSPORT_BYTES])
 {
     const struct verbs_options *o = e->config.options;
-    struct verbs               *v = e->state;
-    struct verbs_address        a;
+    struct verbs *v = e->state;
+    struct verbs_address a;
 
     memcpy(&a, own, sizeof a);
     if (a.qps != v->qps)
@@ -135,17 +132,17 @@ static enum status verbs_connect(struct endpoint *e, uint32_t peer,
 /* ---- puts ---- */
 
 struct chain {
-    struct ibv_send_wr  wrs[CHAIN_WRS];
-    struct ibv_sge      sges[CHAIN_WRS];
-    uint64_t            values[CHAIN_WRS]; /* of the flags, until they are posted */
-    uint32_t            count, puts, peer;
+    struct ibv_send_wr wrs[CHAIN_WRS];
+    struct ibv_sge sges[CHAIN_WRS];
+    uint64_t values[CHAIN_WRS]; /* of the flags, until they are posted */
+    uint32_t count, puts, peer;
     struct verbs_queue *queue;
 };
 
 static enum status post(struct endpoint *e, struct chain *c)
 {
     struct ibv_send_wr *bad;
-    int                 error;
+    int error;
 
     if (c->count == 0)
         return ST_OK;
@@ -157,11 +154,11 @@ static enum status post(struct endpoint *e, struct chain *c)
     return error == 0 ? ST_OK : endpoint_fail(e, ST_IO, c->peer, "a put does not start: %s", strerror(error));
 }
 
-static struct ibv_send_wr *append(struct chain *c, net_slot slot, const void *from, uint64_t bytes,
-                                  uint32_t lkey, uint64_t to, uint64_t rkey)
+static struct ibv_send_wr *append(struct chain *c, net_slot slot, const void *from, uint64_t bytes, uint32_t lkey,
+                                  uint64_t to, uint64_t rkey)
 {
     struct ibv_send_wr *w = &c->wrs[c->count];
-    struct ibv_sge     *s = &c->sges[c->count++];
+    struct ibv_sge *s = &c->sges[c->count++];
 
     *s = (struct ibv_sge){.addr = (uintptr_t)from, .length = (uint32_t)bytes, .lkey = lkey};
     *w = (struct ibv_send_wr){
@@ -176,9 +173,9 @@ static struct ibv_send_wr *append(struct chain *c, net_slot slot, const void *fr
 
 static void append_bytes(struct endpoint *e, struct chain *c, const struct put *p, net_slot slot)
 {
-    struct verbs                  *v = e->state;
+    struct verbs *v = e->state;
     const struct endpoint_address *a = &e->peers[p->peer].address;
-    const uint8_t                 *base = e->config.window.base;
+    const uint8_t *base = e->config.window.base;
 
     for (uint64_t at = 0; at < p->bytes; at += v->message_max_bytes) {
         uint64_t left = p->bytes - at, bytes = left < v->message_max_bytes ? left : v->message_max_bytes;
@@ -193,11 +190,11 @@ static void append_bytes(struct endpoint *e, struct chain *c, const struct put *
 static void append_flag(struct endpoint *e, struct chain *c, const struct put *p, net_slot slot)
 {
     const struct endpoint_address *a = &e->peers[p->peer].address;
-    uint64_t                      *value = &c->values[c->count];
+    uint64_t *value = &c->values[c->count];
 
     *value = p->value;
-    append(c, slot, value, sizeof *value, 0, a->flags_base + p->flag * sizeof *value, a->flags_key)
-        ->send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED;
+    append(c, slot, value, sizeof *value, 0, a->flags_base + p->flag * sizeof *value, a->flags_key)->send_flags =
+        IBV_SEND_INLINE | IBV_SEND_SIGNALED;
 }
 
 /* The next queue pair in turn with room for so many requests; NULL: none. */
@@ -224,7 +221,7 @@ static bool fits(const struct chain *c, uint32_t peer, uint32_t wrs)
 static enum status add_to_chain(struct endpoint *e, struct chain *c, const struct put *p, net_slot slot)
 {
     struct verbs *v = e->state;
-    uint64_t      wrs = (p->bytes + v->message_max_bytes - 1) / v->message_max_bytes + 1;
+    uint64_t wrs = (p->bytes + v->message_max_bytes - 1) / v->message_max_bytes + 1;
 
     if (wrs > CHAIN_WRS)
         return endpoint_fail(e, ST_UNSUPPORTED, p->peer, "a put of %llu bytes, in messages of %llu",
@@ -244,8 +241,8 @@ static enum status add_to_chain(struct endpoint *e, struct chain *c, const struc
     return ST_OK;
 }
 
-static enum status verbs_put(struct endpoint *e, const struct put *puts, const net_slot *slots,
-                             uint32_t count, uint32_t *started)
+static enum status verbs_put(struct endpoint *e, const struct put *puts, const net_slot *slots, uint32_t count,
+                             uint32_t *started)
 {
     struct chain c;
 
@@ -267,7 +264,7 @@ static enum status verbs_poll(struct endpoint *e, uint32_t max)
 {
     struct verbs *v = e->state;
     struct ibv_wc wcs[POLL_MAX];
-    int           n = ibv_poll_cq(v->device.cq, (int)(max < POLL_MAX ? max : POLL_MAX), wcs);
+    int n = ibv_poll_cq(v->device.cq, (int)(max < POLL_MAX ? max : POLL_MAX), wcs);
 
     if (n < 0)
         return endpoint_fail(e, ST_IO, NO_PEER, "completion queue: %s", strerror(errno));
@@ -282,7 +279,6 @@ static enum status verbs_poll(struct endpoint *e, uint32_t max)
     }
     return ST_OK;
 }
-
 
 const struct transport verbs_transport = {
     .name = "verbs",

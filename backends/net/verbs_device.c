@@ -10,7 +10,7 @@
 
 enum status verbs_device_available(char *why, size_t why_bytes)
 {
-    int                 count = 0;
+    int count = 0;
     struct ibv_device **list = ibv_get_device_list(&count);
 
     if (list)
@@ -24,7 +24,7 @@ enum status verbs_device_available(char *why, size_t why_bytes)
 /* The names that `wish` lists are dealt out by the endpoint's number; "": any device will do. */
 static void wished_name(const struct endpoint *e, const char *wish, char *out, size_t out_bytes)
 {
-    char     words[OPTION_TEXT_BYTES], *at = NULL;
+    char words[OPTION_TEXT_BYTES], *at = NULL;
     uint32_t count = 1, turn;
 
     for (const char *p = wish; *p; p++)
@@ -93,8 +93,7 @@ static int gid_worth(const struct ibv_gid_entry *g, const char *address)
         return 0;
     if (g->gid_type == IBV_GID_TYPE_IB)
         return 1;
-    return (g->gid_type == IBV_GID_TYPE_ROCE_V2 ? 10 : 2) +
-           (is_v4(&g->gid) ? 3 : is_link_local(&g->gid) ? 1 : 2);
+    return (g->gid_type == IBV_GID_TYPE_ROCE_V2 ? 10 : 2) + (is_v4(&g->gid) ? 3 : is_link_local(&g->gid) ? 1 : 2);
 }
 
 static enum status choose_gid(struct endpoint *e, const struct verbs_options *o, struct verbs_device *d)
@@ -125,15 +124,14 @@ static struct ibv_mr *register_memory(struct ibv_pd *pd, const struct net_memory
     struct ibv_mr *mr = NULL;
 
     if (m->gpu && m->dmabuf >= 0)
-        mr = ibv_reg_dmabuf_mr(pd, m->dmabuf_offset, m->bytes, (uintptr_t)m->base, m->dmabuf,
-                               (int)access);
+        mr = ibv_reg_dmabuf_mr(pd, m->dmabuf_offset, m->bytes, (uintptr_t)m->base, m->dmabuf, (int)access);
     return mr ? mr : ibv_reg_mr(pd, m->base, m->bytes, access);
 }
 
 static enum status register_both(struct endpoint *e, const struct verbs_options *o, struct verbs_device *d)
 {
     const struct endpoint_config *c = &e->config;
-    unsigned                      access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+    unsigned access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
 
     /* A write may not pass an earlier one unless it is relaxed itself: the flag never is. */
     d->window = register_memory(d->pd, &c->window, access | (o->relaxed ? IBV_ACCESS_RELAXED_ORDERING : 0));
@@ -144,8 +142,7 @@ static enum status register_both(struct endpoint *e, const struct verbs_options 
                              "%s does not register %llu bytes of %s memory: %s%s",
                              ibv_get_device_name(d->context->device),
                              (unsigned long long)(d->window ? c->flags.bytes : c->window.bytes),
-                             c->window.gpu ? "GPU" : "host", strerror(errno),
-                             errno == ENOMEM ? " (ulimit -l)" : "");
+                             c->window.gpu ? "GPU" : "host", strerror(errno), errno == ENOMEM ? " (ulimit -l)" : "");
     e->self.window_key = d->window->rkey;
     e->self.window_base = (uintptr_t)c->window.base;
     e->self.flags_key = d->flags->rkey;
@@ -157,14 +154,14 @@ static enum status register_both(struct endpoint *e, const struct verbs_options 
 
 enum status verbs_device_open(struct endpoint *e, const struct verbs_options *o, struct verbs_device *d)
 {
-    char     name[OPTION_TEXT_BYTES];
+    char name[OPTION_TEXT_BYTES];
     uint64_t cqes = e->config.depth * 2ull + 64; /* data and flag of every put, if all fail */
 
     wished_name(e, o->device, name, sizeof name);
     d->context = open_active(name, (uint8_t)o->port, &d->port);
     if (!d->context)
-        return endpoint_fail(e, ST_ENVIRONMENT, NO_PEER, "no device%s%s with an active port %u",
-                             name[0] ? " " : "", name, (unsigned)o->port);
+        return endpoint_fail(e, ST_ENVIRONMENT, NO_PEER, "no device%s%s with an active port %u", name[0] ? " " : "",
+                             name, (unsigned)o->port);
     TRY(choose_gid(e, o, d));
     if (ibv_query_device(d->context, &d->attr) != 0)
         return endpoint_fail(e, ST_IO, NO_PEER, "%s does not answer", name);

@@ -5,7 +5,7 @@
 #include <sys/random.h>
 
 #define INLINE_BYTES 64
-#define HOPS         64
+#define HOPS 64
 
 /* An unanswered packet is sent again so many times.  Not seven: rdma_rxe takes that for "for ever". */
 #define RETRIES 6
@@ -22,10 +22,8 @@ static uint8_t timeout_field(uint64_t ps)
 
 static bool to_init(struct verbs_queue *q, uint8_t port)
 {
-    struct ibv_qp_attr a = {
-        .qp_state = IBV_QPS_INIT, .port_num = port, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
-    int error = ibv_modify_qp(q->qp, &a,
-                              IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+    struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = port, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+    int error = ibv_modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 
     errno = error;
     return error == 0;
@@ -38,7 +36,10 @@ bool verbs_queue_open(struct verbs_queue *q, const struct verbs_device *d, uint8
         .send_cq = d->cq,
         .recv_cq = d->cq,
         .qp_type = IBV_QPT_RC,
-        .cap = {.max_send_wr = wrs, .max_send_sge = 1, .max_recv_wr = 1, .max_recv_sge = 1,
+        .cap = {.max_send_wr = wrs,
+                .max_send_sge = 1,
+                .max_recv_wr = 1,
+                .max_recv_sge = 1,
                 .max_inline_data = INLINE_BYTES},
     };
 
@@ -98,8 +99,8 @@ static int to_send(struct verbs_queue *q, uint64_t ack_timeout_ps)
     };
 
     return ibv_modify_qp(q->qp, &a,
-                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                             IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 bool verbs_queue_connect(struct verbs_queue *q, const struct verbs_device *d, const struct verbs_options *o,

@@ -11,7 +11,7 @@
 #include "core/clock.h"
 
 #define SETUP_TIMEOUTS 3 /* that the others may take to come to the beginning */
-#define END_S          2 /* that ending may take when the run has failed already */
+#define END_S 2          /* that ending may take when the run has failed already */
 
 uint32_t way_ranks_here(const struct job *job, uint32_t *first_out)
 {
@@ -38,8 +38,7 @@ uint64_t way_memory_bytes(const struct job *job, uint64_t depth)
     uint64_t endpoint = sizeof(struct endpoint) + world * sizeof(struct endpoint_peer) + depth * 128;
 
     /* The mesh exchanges an address for each pair of ranks. */
-    return here * endpoint +
-           (job->nodes ? (here * world + world * world) * sizeof(struct endpoint_address) : 0);
+    return here * endpoint + (job->nodes ? (here * world + world * world) * sizeof(struct endpoint_address) : 0);
 }
 
 /* ---- open and close ---- */
@@ -64,7 +63,7 @@ static bool gives_up(void *way)
 static enum status join_nodes(struct way *w, char why[WAY_WHY_BYTES])
 {
     const struct node_link *nodes = w->config.job->nodes;
-    enum status             st = nodes ? bootstrap_relay_open(&w->nodes, nodes, gives_up, w) : ST_OK;
+    enum status st = nodes ? bootstrap_relay_open(&w->nodes, nodes, gives_up, w) : ST_OK;
 
     if (st < 0)
         snprintf(why, WAY_WHY_BYTES, "%s", w->nodes.error);
@@ -86,10 +85,10 @@ enum status way_open(struct way *w, const struct way_config *c, char why[WAY_WHY
     return way_choose_transport(w, why);
 }
 
-enum status way_endpoint(struct way *w, uint32_t place, const struct net_memory *window,
-                         const struct net_memory *flags, char why[WAY_WHY_BYTES])
+enum status way_endpoint(struct way *w, uint32_t place, const struct net_memory *window, const struct net_memory *flags,
+                         char why[WAY_WHY_BYTES])
 {
-    struct world           world = w->config.job->program->world;
+    struct world world = w->config.job->program->world;
     struct endpoint_config c = {
         .index = w->first_rank + place,
         .peers = world_ranks(world),
@@ -99,7 +98,7 @@ enum status way_endpoint(struct way *w, uint32_t place, const struct net_memory 
         .timeout_ps = w->config.timeout_ps / 2, /* before the run ends: the transport can say which peer it is */
         .options = w->transport_options,
     };
-    char        node[ENDPOINT_NAME_BYTES - 24], text[512];
+    char node[ENDPOINT_NAME_BYTES - 24], text[512];
     enum status st;
 
     node_link_describe(w->config.job->nodes, world_node(world, c.index), node, sizeof node);
@@ -143,7 +142,7 @@ void way_close(struct way *w)
 void way_run_bounded(struct way *w, void *(*fn)(void *arg), void *arg)
 {
     struct timespec until;
-    pthread_t       thread;
+    pthread_t thread;
 
     if (w->stuck)
         return;
@@ -198,15 +197,14 @@ static enum status connect_here(struct way *w)
 
 enum status way_connect(struct way *w, char why[WAY_WHY_BYTES])
 {
-    enum status st =
-        way_is_across(w) ? mesh_connect(w->endpoints, w->rank_count, &w->nodes) : connect_here(w);
+    enum status st = way_is_across(w) ? mesh_connect(w->endpoints, w->rank_count, &w->nodes) : connect_here(w);
 
     return st < 0 ? tell_connect(w, st, why) : ST_OK;
 }
 
 enum status way_agree(struct way *w, bool *all, char why[WAY_WHY_BYTES])
 {
-    bool       *everybody = calloc(w->nodes.size + 1, sizeof *everybody), mine = *all;
+    bool *everybody = calloc(w->nodes.size + 1, sizeof *everybody), mine = *all;
     enum status st = ST_MEMORY;
 
     if (everybody && way_is_across(w))
@@ -249,8 +247,8 @@ enum status way_check(struct way *w, char why[WAY_WHY_BYTES])
 
 /* ---- which flags puts from other nodes raise ---- */
 
-static bool look_at_task(const struct program *p, uint32_t first, uint32_t count, uint32_t from,
-                         const struct task *t, way_put_fn *fn, void *arg)
+static bool look_at_task(const struct program *p, uint32_t first, uint32_t count, uint32_t from, const struct task *t,
+                         way_put_fn *fn, void *arg)
 {
     for (uint32_t i = 0; t->op == OP_PUT && i < t->signal_count; i++) {
         uint32_t to = t->signals[i].rank;

@@ -32,11 +32,12 @@
 
 /* A member of a backend's options. */
 struct way_options {
-    uint32_t transport; /* position in WAY_TRANSPORTS */
-    char     text[OPTION_TEXT_BYTES]; /* the transport's own: "reorder=true seed=7" */
+    uint32_t transport;           /* position in WAY_TRANSPORTS */
+    char text[OPTION_TEXT_BYTES]; /* the transport's own: "reorder=true seed=7" */
 };
 
 /* Two rows of the backend's option table. */
+/* clang-format off */
 #define WAY_OPTION_ROWS(options, member)                                                                            \
     {"transport", OPTION_CHOICE, offsetof(options, member.transport), "loopback", 0, 0, WAY_TRANSPORTS,             \
      "what carries puts between nodes; loopback stays inside one process"},                                         \
@@ -44,33 +45,34 @@ struct way_options {
         "transport_options", OPTION_TEXT, offsetof(options, member.text), "", 0, 0, NULL,                           \
             "the transport's own, as \"mkernel list transports\" shows them: \"reorder=true seed=7\""               \
     }
+/* clang-format on */
 
 /* ---- the way ---- */
 
 struct way_config {
-    const struct job         *job; /* its program has several nodes */
+    const struct job *job; /* its program has several nodes */
     const struct way_options *options;
-    const char               *backend;  /* whose options they are: "cpu" */
-    const struct transport   *loopback; /* stands for it; NULL: the one of transports.c */
-    const char               *loopback_text; /* its options where the scenario has none; read by way_open() alone */
-    uint32_t                  depth;      /* puts of a rank on their way at a time */
-    uint64_t                  timeout_ps; /* without progress a run ends; peers have half of it, and three times
-                                             as long to come to the beginning */
+    const char *backend;              /* whose options they are: "cpu" */
+    const struct transport *loopback; /* stands for it; NULL: the one of transports.c */
+    const char *loopback_text;        /* its options where the scenario has none; read by way_open() alone */
+    uint32_t depth;                   /* puts of a rank on their way at a time */
+    uint64_t timeout_ps;              /* without progress a run ends; peers have half of it, and three times
+                                         as long to come to the beginning */
     /* Whether the run ends anyhow; asked while others are waited for, from the thread that waits. */
     bool (*stopped)(void *owner);
     void *owner;
 };
 
 struct way {
-    struct way_config       config;
-    uint32_t                first_rank, rank_count; /* that live here */
+    struct way_config config;
+    uint32_t first_rank, rank_count; /* that live here */
     const struct transport *transport;
-    void                   *transport_options;
-    struct endpoint       **endpoints; /* by place among the ranks here */
-    struct bootstrap        nodes;     /* no ops: all nodes are here */
-    pthread_mutex_t         lock;      /* of `nodes` */
-    uint64_t                meet_by_ns; /* those who have not come by then have failed; 0: no limit */
-    bool                    stuck; /* a call of the transport did not return, and its thread may use all this */
+    void *transport_options;
+    struct endpoint **endpoints; /* by place among the ranks here */
+    struct bootstrap nodes;      /* no ops: all nodes are here */
+    pthread_mutex_t lock;        /* of `nodes` */
+    uint64_t meet_by_ns;         /* those who have not come by then have failed; 0: no limit */
+    bool stuck;                  /* a call of the transport did not return, and its thread may use all this */
 };
 
 /* The ranks that live in the process of this job, and the first of them. */
@@ -80,8 +82,8 @@ uint32_t way_ranks_here(const struct job *job, uint32_t *first_out);
 uint64_t way_memory_bytes(const struct job *job, uint64_t depth);
 
 enum status way_open(struct way *w, const struct way_config *c, char why[WAY_WHY_BYTES]);
-enum status way_endpoint(struct way *w, uint32_t place, const struct net_memory *window,
-                         const struct net_memory *flags, char why[WAY_WHY_BYTES]);
+enum status way_endpoint(struct way *w, uint32_t place, const struct net_memory *window, const struct net_memory *flags,
+                         char why[WAY_WHY_BYTES]);
 /* Before way_connect(): closes those that were opened, so that others can be. */
 void way_drop_endpoints(struct way *w);
 /* Collective, before way_connect(): whether *all* processes say so. */

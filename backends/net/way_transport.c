@@ -8,7 +8,7 @@
 
 static const struct transport *find(const struct way *w, char *name, size_t name_bytes)
 {
-    const char             *at = WAY_TRANSPORTS;
+    const char *at = WAY_TRANSPORTS;
     const struct transport *t;
 
     for (uint32_t i = 0; i < w->config.options->transport; i++)
@@ -22,8 +22,8 @@ static const struct transport *find(const struct way *w, char *name, size_t name
 static enum status read_option(struct way *w, char *pair, char why[WAY_WHY_BYTES])
 {
     const struct transport *t = w->transport;
-    const struct option    *o;
-    char                   *value = strchr(pair, '='), reason[256];
+    const struct option *o;
+    char *value = strchr(pair, '='), reason[256];
 
     if (value)
         *value++ = 0;
@@ -31,9 +31,8 @@ static enum status read_option(struct way *w, char *pair, char why[WAY_WHY_BYTES
     if (!o || !value) {
         const char *near = option_nearest(t->options, pair);
 
-        snprintf(why, WAY_WHY_BYTES, "%s.transport_options: transport %s has no option \"%s\"%s%s%s",
-                 w->config.backend, t->name, pair, near ? ": did you mean \"" : "", near ? near : "",
-                 near ? "\"?" : "");
+        snprintf(why, WAY_WHY_BYTES, "%s.transport_options: transport %s has no option \"%s\"%s%s%s", w->config.backend,
+                 t->name, pair, near ? ": did you mean \"" : "", near ? near : "", near ? "\"?" : "");
         return ST_INPUT;
     }
     if (option_parse(o, w->transport_options, value, NULL, reason, sizeof reason) >= 0)
@@ -46,9 +45,9 @@ static enum status read_option(struct way *w, char *pair, char why[WAY_WHY_BYTES
 static enum status read_options(struct way *w, char why[WAY_WHY_BYTES])
 {
     const struct transport *t = w->transport;
-    const char             *text = w->config.options->text;
-    char                    pair[OPTION_TEXT_BYTES];
-    int                     used;
+    const char *text = w->config.options->text;
+    char pair[OPTION_TEXT_BYTES];
+    int used;
 
     w->transport_options = calloc(1, t->options_size + 1);
     if (!w->transport_options) {

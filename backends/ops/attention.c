@@ -49,8 +49,7 @@ void attention_begin(struct attention_state *s, const struct task *t)
 }
 
 /* weights[m, count] = scaled scores of the block's keys; minus infinity where the mask hides a key. */
-static void score(struct attention_state *s, const struct task *t, uint64_t first_position,
-                  uint64_t count)
+static void score(struct attention_state *s, const struct task *t, uint64_t first_position, uint64_t count)
 {
     float scale = 1 / sqrtf((float)t->n);
 
@@ -120,8 +119,8 @@ void attention_step(struct attention_state *s, const struct task *t, const struc
 }
 
 /* result' = result * w + before * (1 - w) with the shares that the two log-sum-exps give. */
-static float merge(struct attention_state *s, const struct task *t, uint64_t i, float lse,
-                   const struct matrix *before, const struct matrix *lse_at)
+static float merge(struct attention_state *s, const struct task *t, uint64_t i, float lse, const struct matrix *before,
+                   const struct matrix *lse_at)
 {
     float lse_before, highest, ours, theirs, *result = s->result + i * t->n, row[1024];
 

@@ -12,16 +12,16 @@
 
 /* Zeroed, then grown by tasks; one per thread. */
 struct attention_state {
-    float   *q, *keys, *values;    /* [m, n], [ATTENTION_KEYS, n], [n, ATTENTION_KEYS]: values transposed */
-    float   *weights, *result;     /* [m, ATTENTION_KEYS], [m, n] */
-    float   *highest, *sum;        /* [m]: the largest score so far, and the sum of exp(score - highest) */
-    uint64_t room;                 /* floats behind q, which holds all of them */
+    float *q, *keys, *values; /* [m, n], [ATTENTION_KEYS, n], [n, ATTENTION_KEYS]: values transposed */
+    float *weights, *result;  /* [m, ATTENTION_KEYS], [m, n] */
+    float *highest, *sum;     /* [m]: the largest score so far, and the sum of exp(score - highest) */
+    uint64_t room;            /* floats behind q, which holds all of them */
 };
 
 #define ATTENTION_KEYS 64 /* of a block; bounds the scratch, whatever a segment's length */
 
 uint64_t attention_scratch_bytes(const struct task *task);
-void     attention_fini(struct attention_state *s);
+void attention_fini(struct attention_state *s);
 
 void attention_begin(struct attention_state *s, const struct task *task);
 void attention_step(struct attention_state *s, const struct task *task, const struct segment *segment,
@@ -29,8 +29,8 @@ void attention_step(struct attention_state *s, const struct task *task, const st
 
 /* Divides by the sums, merges with what the task before left (`before` and lse; NULL: none), and writes lse
  * if the task leaves it. */
-void         attention_finish(struct attention_state *s, const struct task *task,
-                              const struct matrix *before, const struct matrix *lse);
+void attention_finish(struct attention_state *s, const struct task *task, const struct matrix *before,
+                      const struct matrix *lse);
 const float *attention_row(const struct attention_state *s, const struct task *task, uint64_t row);
 
 #endif

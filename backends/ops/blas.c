@@ -33,8 +33,7 @@ static void blas_open(void)
     sem_init(&turns, 0, processors > 0 ? (unsigned)processors : 1);
 }
 
-void blas_add_product(uint64_t m, uint64_t n, uint64_t k, const float *a, const float *b,
-                      float *sum)
+void blas_add_product(uint64_t m, uint64_t n, uint64_t k, const float *a, const float *b, float *sum)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -45,8 +44,8 @@ void blas_add_product(uint64_t m, uint64_t n, uint64_t k, const float *a, const 
     UNORDERED_BEGIN();
     while (sem_wait(&turns) != 0)
         assert(errno == EINTR);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)m, (int)n, (int)k, 1.0f, a, (int)k, b,
-                (int)k, 1.0f, sum, (int)n);
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)m, (int)n, (int)k, 1.0f, a, (int)k, b, (int)k, 1.0f, sum,
+                (int)n);
     sem_post(&turns);
     UNORDERED_END();
 }

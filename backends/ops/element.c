@@ -4,8 +4,8 @@
 
 #include "core/bf16.h"
 
-struct matrix matrix_locate(const struct memory *m, uint32_t owner, uint64_t epoch,
-                            const struct operand *o, uint64_t rows, uint64_t cols)
+struct matrix matrix_locate(const struct memory *m, uint32_t owner, uint64_t epoch, const struct operand *o,
+                            uint64_t rows, uint64_t cols)
 {
     const struct buffer *b = &m->program->buffers[o->buffer];
     uint64_t elements = buffer_elements(b);
@@ -17,8 +17,8 @@ struct matrix matrix_locate(const struct memory *m, uint32_t owner, uint64_t epo
     }
     return (struct matrix){
         .dtype = b->dtype,
-        .base = m->windows[owner] + program_buffer_offset(m->program, o->buffer, epoch) +
-                o->offset * dtype_bytes(b->dtype),
+        .base =
+            m->windows[owner] + program_buffer_offset(m->program, o->buffer, epoch) + o->offset * dtype_bytes(b->dtype),
         .ld = o->ld,
     };
 }
@@ -52,8 +52,7 @@ void matrix_add_row(const struct matrix *x, uint64_t row, uint64_t col, uint64_t
             sum[i] += ((const float *)at)[col + i];
 }
 
-void matrix_store_row(const struct matrix *x, uint64_t row, uint64_t col, uint64_t count,
-                      const float *values)
+void matrix_store_row(const struct matrix *x, uint64_t row, uint64_t col, uint64_t count, const float *values)
 {
     void *at = matrix_row(x, row);
 

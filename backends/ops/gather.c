@@ -50,8 +50,8 @@ static void add_weighted(const struct matrix *row, float weight, uint64_t col, u
         sum[i] += weight * values[i];
 }
 
-static void combine_run(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task,
-                        uint64_t i, uint64_t col, uint64_t count, float *sum)
+static void combine_run(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task, uint64_t i,
+                        uint64_t col, uint64_t count, float *sum)
 {
     const struct combine *c = &task->combine;
     struct matrix weights = {.ld = 0};

@@ -2,8 +2,7 @@
 
 #define ANY_QUEUE UINT32_MAX
 
-static bool signals(const struct program *p, uint32_t from, const struct task *t, uint32_t rank,
-                    uint32_t flag)
+static bool signals(const struct program *p, uint32_t from, const struct task *t, uint32_t rank, uint32_t flag)
 {
     for (uint32_t i = 0; i < t->signal_count; i++) {
         uint32_t first, count = program_target_ranks(p, from, t->signals[i].rank, &first);
@@ -37,8 +36,7 @@ static const struct stuck *waits(const struct hang *h, const struct hang_step *s
     for (uint64_t i = 0; i < h->stuck_count; i++) {
         const struct stuck *w = &h->stuck[i];
 
-        if (w->rank == s->rank && w->queue == s->queue && w->index == s->index &&
-            w->epoch == s->epoch)
+        if (w->rank == s->rank && w->queue == s->queue && w->index == s->index && w->epoch == s->epoch)
             return w;
     }
     return NULL;
@@ -49,8 +47,7 @@ static const struct hang_open *is_open(const struct hang *h, const struct hang_s
     for (uint64_t i = 0; i < h->open_count; i++) {
         const struct hang_open *o = &h->open[i];
 
-        if (o->rank == s->rank && o->queue == s->queue && o->index == s->index &&
-            o->epoch == s->epoch)
+        if (o->rank == s->rank && o->queue == s->queue && o->index == s->index && o->epoch == s->epoch)
             return o;
     }
     return NULL;
@@ -85,8 +82,7 @@ static const struct hang_open *busy_worker(const struct hang *h, uint32_t rank, 
     for (uint64_t i = 0; i < h->open_count; i++) {
         const struct hang_open *o = &h->open[i];
 
-        if (o->rank == rank &&
-            (queue == ANY_QUEUE || (o->held && share_crew(h->program, o->queue, queue))))
+        if (o->rank == rank && (queue == ANY_QUEUE || (o->held && share_crew(h->program, o->queue, queue))))
             return o;
     }
     return NULL;
@@ -137,8 +133,8 @@ static void take_better(struct hang_step *best, const struct hang_step *s)
     best->others = best->cause > CAUSE_TOO_LITTLE ? others : 0;
 }
 
-static void search_queue(const struct hang *h, const struct stuck *w, struct hang_step at,
-                         uint64_t *left, struct hang_step *best)
+static void search_queue(const struct hang *h, const struct stuck *w, struct hang_step at, uint64_t *left,
+                         struct hang_step *best)
 {
     uint64_t length = program_queue_length(h->program, at.rank, at.queue);
     struct task t;

@@ -14,14 +14,12 @@
 
 /* ---- one wait ---- */
 
-static void say_task(struct text *x, const struct program *p, uint32_t rank, uint32_t queue,
-                     uint64_t index)
+static void say_task(struct text *x, const struct program *p, uint32_t rank, uint32_t queue, uint64_t index)
 {
     struct task t;
 
     program_task(p, rank, queue, index, &t);
-    text_add(x, "rank %" PRIu32 " queue %s %s #%" PRIu64, rank, p->queues[queue].name, op_name(t.op),
-             index);
+    text_add(x, "rank %" PRIu32 " queue %s %s #%" PRIu64, rank, p->queues[queue].name, op_name(t.op), index);
 }
 
 static void say_wait(struct text *x, const struct program *p, const struct stuck *w)
@@ -75,34 +73,26 @@ static void say_unpopped(struct text *x, const struct hang *h, uint32_t rank, ui
 {
     const struct program *p = h->program;
 
-    text_add(x, "rank %" PRIu32 " queue %s, %" PRIu64 " of %" PRIu64 " tasks popped%s", rank,
-             p->queues[queue].name, h->ranks[rank].popped[queue], program_queue_length(p, rank, queue),
+    text_add(x, "rank %" PRIu32 " queue %s, %" PRIu64 " of %" PRIu64 " tasks popped%s", rank, p->queues[queue].name,
+             h->ranks[rank].popped[queue], program_queue_length(p, rank, queue),
              hang_queue_drained(p, queue) ? "" : ": no crew drains it");
 }
 
-static void say_root(struct text *x, const struct hang *h, const struct stuck *w,
-                     const struct hang_step *s)
+static void say_root(struct text *x, const struct hang *h, const struct stuck *w, const struct hang_step *s)
 {
     const struct program *p = h->program;
     char flag[64];
 
     program_print_flag(p, w->flag, flag, sizeof flag);
     switch (s->cause) {
-    case CAUSE_NOT_FOUND:
-        text_add(x, "not found among the first %d tasks", TASKS_SEARCHED);
-        break;
-    case CAUSE_NOBODY:
-        text_add(x, "no task signals %s of rank %" PRIu32, flag, w->rank);
-        break;
+    case CAUSE_NOT_FOUND: text_add(x, "not found among the first %d tasks", TASKS_SEARCHED); break;
+    case CAUSE_NOBODY: text_add(x, "no task signals %s of rank %" PRIu32, flag, w->rank); break;
     case CAUSE_TOO_LITTLE:
         text_add(x,
-                 "all tasks that signal %s of rank %" PRIu32 " have done so, %" PRIu64
-                 " an epoch, and more is wanted",
+                 "all tasks that signal %s of rank %" PRIu32 " have done so, %" PRIu64 " an epoch, and more is wanted",
                  flag, w->rank, program_flag_total(p, w->rank, w->flag));
         break;
-    case CAUSE_FATE:
-        text_add(x, "rank %" PRIu32 " %s", s->rank, h->ranks[s->rank].fate);
-        break;
+    case CAUSE_FATE: text_add(x, "rank %" PRIu32 " %s", s->rank, h->ranks[s->rank].fate); break;
     default:
         if (s->next)
             text_add(x, "a cycle: each waits for the one below, the last for one above");

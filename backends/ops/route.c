@@ -47,8 +47,8 @@ void tile_select(const struct memory *m, uint32_t rank, uint64_t epoch, struct t
     program_select(task, (uint64_t)row[0], (uint64_t)row[1], (uint64_t)row[2]);
 }
 
-bool tile_index(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task, uint64_t i,
-                uint64_t j, uint64_t *value_out)
+bool tile_index(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task, uint64_t i, uint64_t j,
+                uint64_t *value_out)
 {
     const int32_t *index = control(m, rank, epoch, task->index.buffer);
     uint64_t at = task->index.offset + i * task->index.ld + j;
@@ -86,17 +86,17 @@ struct share {
  * and entries are first numbered through all ranks that it follows. */
 struct routing {
     const struct route *route;
-    uint32_t            rank, node;
-    const int32_t      *table;
-    uint32_t           *holder;  /* by expert: its rank */
-    uint32_t           *node_of; /* by expert */
+    uint32_t rank, node;
+    const int32_t *table;
+    uint32_t *holder;  /* by expert: its rank */
+    uint32_t *node_of; /* by expert */
 
-    uint32_t      first_rank, rank_count;     /* that are followed */
-    uint64_t      first_expert, expert_count; /* theirs */
-    struct share *shares;                     /* by rank */
-    uint64_t     *begin;                      /* by expert, and one more: first row */
-    uint64_t     *entry;                      /* the same: first entry */
-    uint32_t     *place;                      /* by token: where it stands in its slot */
+    uint32_t first_rank, rank_count;     /* that are followed */
+    uint64_t first_expert, expert_count; /* theirs */
+    struct share *shares;                /* by rank */
+    uint64_t *begin;                     /* by expert, and one more: first row */
+    uint64_t *entry;                     /* the same: first entry */
+    uint32_t *place;                     /* by token: where it stands in its slot */
 };
 
 static void map_experts(struct routing *x)
@@ -138,7 +138,7 @@ static void place_sends(struct routing *x, int32_t *counts, int32_t *index, int3
     for (uint32_t node = 0; node < r->world.nodes; node++) {
         counts[node] = 0;
         for (uint64_t i = 0; i < size; i++) {
-            bool     goes = (node != x->node || back) && goes_to(x, begin + i, node);
+            bool goes = (node != x->node || back) && goes_to(x, begin + i, node);
             uint64_t row = node * r->slot_rows + (node == x->node ? i : (uint64_t)counts[node]);
 
             if (back)
@@ -205,11 +205,11 @@ static void scan(struct routing *x)
 }
 
 struct placing {
-    uint64_t *next;   /* by expert: rows placed */
-    uint64_t *ready;  /* by entry: when its last row can be there, in steps of the walk */
-    int32_t  *value;  /* by row: the index value */
-    int32_t  *row_at; /* by row: where it stands among the stacked copies, or in the own index list */
-    int32_t  *back;   /* the route's, at first with rows in the place of what row_at will say; or NULL */
+    uint64_t *next;  /* by expert: rows placed */
+    uint64_t *ready; /* by entry: when its last row can be there, in steps of the walk */
+    int32_t *value;  /* by row: the index value */
+    int32_t *row_at; /* by row: where it stands among the stacked copies, or in the own index list */
+    int32_t *back;   /* the route's, at first with rows in the place of what row_at will say; or NULL */
 };
 
 static void place_token(struct routing *x, struct placing *p, uint32_t from, uint64_t token, uint64_t step)
@@ -223,8 +223,7 @@ static void place_token(struct routing *x, struct placing *p, uint32_t from, uin
         uint32_t expert = expert_at(x, token, j);
         uint64_t e = expert - x->first_expert, row;
 
-        if (!is_followed(x, expert) ||
-            token * r->top_k + j >= x->shares[x->holder[expert] - x->first_rank].kept_end)
+        if (!is_followed(x, expert) || token * r->top_k + j >= x->shares[x->holder[expert] - x->first_rank].kept_end)
             continue;
         row = x->begin[e] + p->next[e];
         p->value[row] = (int32_t)(stack + held);
@@ -248,8 +247,7 @@ static void place_pairs(struct routing *x, struct placing *p)
                 uint32_t from = world_rank(r->world, node, gpu);
 
                 if (i < part_size(r->tokens, ranks, from))
-                    place_token(x, p, from, part_begin(r->tokens, ranks, from) + i,
-                                back == 0 ? 0 : back * shard + i);
+                    place_token(x, p, from, part_begin(r->tokens, ranks, from) + i, back == 0 ? 0 : back * shard + i);
             }
     }
     for (uint64_t e = 0; e < x->expert_count; e++)
@@ -272,8 +270,8 @@ static int by_readiness(const void *a, const void *b)
 }
 
 /* One rank's share of the axiom that the verifier relies on. */
-static void assert_partition(const struct routing *x, const struct listed *list, uint64_t count,
-                             uint64_t first_row, uint64_t rows)
+static void assert_partition(const struct routing *x, const struct listed *list, uint64_t count, uint64_t first_row,
+                             uint64_t rows)
 {
     uint8_t *seen = allocate(rows, 1);
     uint64_t found = 0;
@@ -288,8 +286,7 @@ static void assert_partition(const struct routing *x, const struct listed *list,
 }
 
 /* Returns how many entries there are. */
-static uint64_t sort_entries(const struct routing *x, const struct placing *p, uint32_t rank,
-                             struct listed *list)
+static uint64_t sort_entries(const struct routing *x, const struct placing *p, uint32_t rank, struct listed *list)
 {
     uint64_t begin = route_expert_begin(x->route, rank) - x->first_expert;
     uint64_t end = begin + route_expert_count(x->route, rank), count = 0;
@@ -298,8 +295,8 @@ static uint64_t sort_entries(const struct routing *x, const struct placing *p, u
         for (uint64_t i = x->entry[e]; i < x->entry[e + 1]; i++) {
             uint64_t first = x->begin[e] + (i - x->entry[e]) * x->route->tile_rows;
 
-            list[count++] = (struct listed){p->ready[i], e - begin, first,
-                                            min_u64(x->route->tile_rows, x->begin[e + 1] - first)};
+            list[count++] =
+                (struct listed){p->ready[i], e - begin, first, min_u64(x->route->tile_rows, x->begin[e + 1] - first)};
         }
     qsort(list, count, sizeof *list, by_readiness);
     assert_partition(x, list, count, x->begin[begin], x->begin[end] - x->begin[begin]);
@@ -324,8 +321,8 @@ static void write_list(const struct routing *x, const struct listed *list, uint6
 }
 
 /* The rank's entries in order, and with them where its rows stand; `index` and `out` for the own rank. */
-static void list_rank(const struct routing *x, struct placing *p, uint32_t rank, uint64_t room,
-                      int32_t *index, int32_t *out)
+static void list_rank(const struct routing *x, struct placing *p, uint32_t rank, uint64_t room, int32_t *index,
+                      int32_t *out)
 {
     const struct route *r = x->route;
     uint64_t begin = route_expert_begin(r, rank) - x->first_expert, rank_row = x->begin[begin];
@@ -438,8 +435,8 @@ uint64_t tile_route(const struct memory *m, uint32_t rank, uint64_t epoch, const
     return dropped;
 }
 
-void tile_route_refusal(const struct task *task, uint32_t rank, uint64_t epoch, uint64_t dropped,
-                        char *out, size_t out_bytes)
+void tile_route_refusal(const struct task *task, uint32_t rank, uint64_t epoch, uint64_t dropped, char *out,
+                        size_t out_bytes)
 {
     snprintf(out, out_bytes,
              "rank %" PRIu32 ", epoch %" PRIu64 ": %" PRIu64 " more rows are routed to its experts than the "

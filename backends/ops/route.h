@@ -11,8 +11,8 @@
 void tile_select(const struct memory *m, uint32_t rank, uint64_t epoch, struct task *task);
 
 /* Value (i, j) of a task's index list; false where it is INDEX_DROPPED, as only COMBINE_ROWS may find it. */
-bool tile_index(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task, uint64_t i,
-                uint64_t j, uint64_t *value_out);
+bool tile_index(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task, uint64_t i, uint64_t j,
+                uint64_t *value_out);
 
 /* Where row `value` of the source of such a task stands; o_out describes that one row. */
 void tile_gather_source(const struct program *p, uint32_t rank, const struct task *task, uint64_t value,
@@ -23,7 +23,7 @@ void tile_gather_source(const struct program *p, uint32_t rank, const struct tas
 uint64_t tile_route(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task);
 
 /* "rank 3, epoch 2: 5 more rows than the 64 that ..." */
-void tile_route_refusal(const struct task *task, uint32_t rank, uint64_t epoch, uint64_t dropped,
-                        char *out, size_t out_bytes);
+void tile_route_refusal(const struct task *task, uint32_t rank, uint64_t epoch, uint64_t dropped, char *out,
+                        size_t out_bytes);
 
 #endif

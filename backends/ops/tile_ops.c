@@ -64,8 +64,8 @@ uint64_t tile_scratch_bytes(const struct task *task)
 }
 
 /* Operands inside the node may be anyone's; only the target of a put lies outside. */
-static struct matrix locate(const struct memory *m, uint32_t rank, uint64_t epoch,
-                            const struct operand *o, uint64_t rows, uint64_t cols)
+static struct matrix locate(const struct memory *m, uint32_t rank, uint64_t epoch, const struct operand *o,
+                            uint64_t rows, uint64_t cols)
 {
     assert(world_same_node(m->program->world, rank, o->rank));
     return matrix_locate(m, o->rank, epoch, o, rows, cols);
@@ -84,15 +84,14 @@ static void gemm_begin(struct scratch *s, const struct task *task)
         memset(s->sum, 0, task->m * cols * sizeof *s->sum);
 }
 
-static void load_block(const struct matrix *x, uint64_t rows, uint64_t col, uint64_t cols,
-                       float *out)
+static void load_block(const struct matrix *x, uint64_t rows, uint64_t col, uint64_t cols, float *out)
 {
     for (uint64_t i = 0; i < rows; i++)
         matrix_load_row(x, i, col, cols, out + i * cols);
 }
 
-static void gemm_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
-                      const struct task *task, uint32_t step)
+static void gemm_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task,
+                      uint32_t step)
 {
     uint64_t cols = sum_cols(task);
     struct segment segment;
@@ -114,9 +113,8 @@ static void gemm_step(struct scratch *s, const struct memory *m, uint32_t rank, 
 }
 
 /* Row i of the result to every rank that every target means. */
-static void store_row(const struct memory *m, uint32_t rank, uint64_t epoch,
-                      const struct task *task, uint64_t row, uint64_t col, uint64_t count,
-                      const float *values)
+static void store_row(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task, uint64_t row,
+                      uint64_t col, uint64_t count, const float *values)
 {
     for (uint32_t i = 0; i < task->out_count; i++) {
         uint32_t first, targets = program_target_ranks(m->program, rank, task->out[i].rank, &first);
@@ -166,8 +164,8 @@ static void gemm_finish(struct scratch *s, const struct memory *m, uint32_t rank
 
 /* ---- ATTENTION ---- */
 
-static void attend(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
-                   const struct task *task, uint32_t step)
+static void attend(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task,
+                   uint32_t step)
 {
     struct segment segment;
     struct operand keys_at, values_at;
@@ -204,8 +202,8 @@ void tile_begin(struct scratch *s, const struct task *task)
         gemm_begin(s, task);
 }
 
-void tile_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
-               const struct task *task, uint32_t step)
+void tile_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task,
+               uint32_t step)
 {
     if (task->op == OP_ATTENTION)
         attend(s, m, rank, epoch, task, step);
@@ -213,8 +211,7 @@ void tile_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_
         gemm_step(s, m, rank, epoch, task, step);
 }
 
-void tile_finish(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
-                 const struct task *task)
+void tile_finish(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task)
 {
     if (task->op == OP_ATTENTION)
         attend_finish(s, m, rank, epoch, task);
@@ -244,8 +241,7 @@ static void reduce(const struct memory *m, uint32_t rank, uint64_t epoch, const 
 }
 
 /* Values of one type travel as bytes, so that NaNs keep their payload; others are converted. */
-static void copy_matrix(const struct matrix *from, const struct matrix *to, uint64_t rows,
-                        uint64_t cols)
+static void copy_matrix(const struct matrix *from, const struct matrix *to, uint64_t rows, uint64_t cols)
 {
     float values[MOVE_RUN];
 
@@ -297,31 +293,19 @@ static void put(const struct memory *m, uint32_t rank, uint64_t epoch, const str
     copy_matrix(&from, &to, 1, elements);
 }
 
-void tile_move(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
-               const struct task *task)
+void tile_move(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task)
 {
     (void)s;
     switch (task->op) {
-    case OP_COPY:
-        copy(m, rank, epoch, task);
-        return;
-    case OP_REDUCE:
-        reduce(m, rank, epoch, task);
-        return;
-    case OP_PUT:
-        put(m, rank, epoch, task);
-        return;
-    case OP_GATHER_ROWS:
-        tile_gather(m, rank, epoch, task);
-        return;
-    case OP_COMBINE_ROWS:
-        tile_combine(m, rank, epoch, task);
-        return;
+    case OP_COPY: copy(m, rank, epoch, task); return;
+    case OP_REDUCE: reduce(m, rank, epoch, task); return;
+    case OP_PUT: put(m, rank, epoch, task); return;
+    case OP_GATHER_ROWS: tile_gather(m, rank, epoch, task); return;
+    case OP_COMBINE_ROWS: tile_combine(m, rank, epoch, task); return;
     case OP_NOP:
     case OP_GEMM:
     case OP_ATTENTION:
-    case OP_ROUTE:
-        break;
+    case OP_ROUTE: break;
     }
     assert(!"the others do not move data");
 }

@@ -12,30 +12,28 @@
 struct scratch; /* one per thread */
 
 struct scratch *scratch_create(void);
-void            scratch_destroy(struct scratch *s);
+void scratch_destroy(struct scratch *s);
 
 /* What a scratch grows to for this task. */
 uint64_t tile_scratch_bytes(const struct task *task);
 
 struct memory {
     const struct program *program;
-    uint8_t *const       *windows; /* by rank */
+    uint8_t *const *windows; /* by rank */
 };
 
 /* GEMM and ATTENTION in stages, so that a backend can wait between them: begin, one call a step, finish
  * (addends and stores).  `task` is as program_task() gave it to `rank` in `epoch`. */
 void tile_begin(struct scratch *s, const struct task *task);
-void tile_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
-               const struct task *task, uint32_t step);
-void tile_finish(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
-                 const struct task *task);
+void tile_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task,
+               uint32_t step);
+void tile_finish(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task);
 
 /* GATHER_ROWS and COMBINE_ROWS: gather.c. */
 void tile_gather(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task);
 void tile_combine(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task);
 
 /* COPY, REDUCE, GATHER_ROWS, COMBINE_ROWS and the data of PUT. */
-void tile_move(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch,
-               const struct task *task);
+void tile_move(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task);
 
 #endif

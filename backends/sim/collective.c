@@ -35,9 +35,7 @@ enum status collective_time(const struct collective_call *call, struct collectiv
             return ST_UNSUPPORTED;
         out->model_ps = choice.time_ps;
         out->corrected_ps =
-            (uint64_t)((double)choice.time_ps *
-                           nccl_correction_factor(&comm, call->what, &choice, call->bytes) +
-                       0.5);
+            (uint64_t)((double)choice.time_ps * nccl_correction_factor(&comm, call->what, &choice, call->bytes) + 0.5);
         nccl_choice_print(&choice, out->choice, sizeof(out->choice));
     }
     if (!nccl_flow_fits(&comm, &choice))

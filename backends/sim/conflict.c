@@ -71,8 +71,7 @@ static bool regions_meet(const struct region *a, const struct region *b)
 
 static bool same_task(const struct task_id *a, const struct task_id *b)
 {
-    return a->rank == b->rank && a->queue == b->queue && a->index == b->index &&
-           a->epoch == b->epoch;
+    return a->rank == b->rank && a->queue == b->queue && a->index == b->index && a->epoch == b->epoch;
 }
 
 static const struct access *find(const struct access *list, const struct access *mine)
@@ -92,12 +91,10 @@ static void push(struct access **list, struct access *a)
     *list = a;
 }
 
-const struct access *conflicts_add(struct conflicts *c, const struct region *region,
-                                   enum access_kind kind, const struct task_id *id,
-                                   struct access **owned)
+const struct access *conflicts_add(struct conflicts *c, const struct region *region, enum access_kind kind,
+                                   const struct task_id *id, struct access **owned)
 {
-    struct access **lists =
-        &c->lists[2 * ((uint64_t)region->rank * c->program->buffer_count + region->buffer)];
+    struct access **lists = &c->lists[2 * ((uint64_t)region->rank * c->program->buffer_count + region->buffer)];
     struct access *a;
     const struct access *other;
 
@@ -129,8 +126,7 @@ void conflicts_end(struct conflicts *c, struct access **owned)
     }
 }
 
-static void describe_task(const struct program *p, const struct task_id *id, char *out,
-                          size_t out_bytes)
+static void describe_task(const struct program *p, const struct task_id *id, char *out, size_t out_bytes)
 {
     struct task t;
 
@@ -139,8 +135,7 @@ static void describe_task(const struct program *p, const struct task_id *id, cha
         return;
     }
     program_task(p, id->rank, id->queue, id->index, &t);
-    snprintf(out, out_bytes, "%s #%" PRIu64 " of queue %s", op_name(t.op), id->index,
-             p->queues[id->queue].name);
+    snprintf(out, out_bytes, "%s #%" PRIu64 " of queue %s", op_name(t.op), id->index, p->queues[id->queue].name);
 }
 
 void conflicts_describe(const struct program *p, const struct task_id *id, enum access_kind kind,
@@ -152,8 +147,8 @@ void conflicts_describe(const struct program *p, const struct task_id *id, enum 
 
     describe_task(p, id, task, sizeof task);
     snprintf(out, out_bytes,
-             "%s, rank %" PRIu32 ", epoch %" PRIu64 ", %s rank %" PRIu32 " %s: %" PRIu64
-             " x %" PRIu64 " elements from row %" PRIu64 ", column %" PRIu64 " on",
-             task, id->rank, id->epoch, kind == ACCESS_READ ? "reads" : "writes", r->rank, b->name,
-             r->rows, r->cols, row, col);
+             "%s, rank %" PRIu32 ", epoch %" PRIu64 ", %s rank %" PRIu32 " %s: %" PRIu64 " x %" PRIu64
+             " elements from row %" PRIu64 ", column %" PRIu64 " on",
+             task, id->rank, id->epoch, kind == ACCESS_READ ? "reads" : "writes", r->rank, b->name, r->rows, r->cols,
+             row, col);
 }

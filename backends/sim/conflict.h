@@ -26,23 +26,22 @@ enum access_kind { ACCESS_READ, ACCESS_WRITE };
 #define TASK_END (UINT32_MAX - 1)
 
 struct access {
-    struct access   *next, **link; /* among those of its kind on the same buffer of the same rank */
-    struct access   *next_owned;
-    struct region    region;
+    struct access *next, **link; /* among those of its kind on the same buffer of the same rank */
+    struct access *next_owned;
+    struct region region;
     enum access_kind kind;
-    struct task_id   id;
+    struct task_id id;
 };
 
 struct conflicts;
 
 struct conflicts *conflicts_create(const struct program *p);
-void              conflicts_destroy(struct conflicts *c);
+void conflicts_destroy(struct conflicts *c);
 
 /* Adds an access to the list *owned of the task `id`.  Returns NULL, or an access of another task
  * that must not happen at the same time. */
-const struct access *conflicts_add(struct conflicts *c, const struct region *region,
-                                   enum access_kind kind, const struct task_id *id,
-                                   struct access **owned);
+const struct access *conflicts_add(struct conflicts *c, const struct region *region, enum access_kind kind,
+                                   const struct task_id *id, struct access **owned);
 
 /* All of the list have ended; empties it. */
 void conflicts_end(struct conflicts *c, struct access **owned);

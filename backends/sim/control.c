@@ -11,7 +11,7 @@
 
 struct control {
     struct memory memory;
-    uint8_t     **heads; /* by rank; NULL with data */
+    uint8_t **heads; /* by rank; NULL with data */
 };
 
 static bool open_heads(struct sim *s, struct control *c)
@@ -71,8 +71,7 @@ void control_task(const struct sim *s, const struct task_id *id, struct task *ou
     control_select(s, id, out);
 }
 
-bool control_index(const struct sim *s, const struct task_id *id, const struct task *t, uint64_t i,
-                   uint64_t *value_out)
+bool control_index(const struct sim *s, const struct task_id *id, const struct task *t, uint64_t i, uint64_t *value_out)
 {
     uint64_t terms = program_index_terms(t);
 

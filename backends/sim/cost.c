@@ -7,21 +7,15 @@ uint64_t cost_start(const struct machine *m, enum op op, bool fetched, bool stre
     uint64_t dispatch_ps = fetched ? 0 : m->flag.dispatch_ps;
 
     switch (op) {
-    case OP_NOP:
-        return m->flag.dispatch_ps; /* too short to fetch anything behind */
-    case OP_GEMM:
-        return dispatch_ps + m->gemm.fixed_ps;
-    case OP_ATTENTION:
-        return dispatch_ps + m->attention.fixed_ps;
+    case OP_NOP: return m->flag.dispatch_ps; /* too short to fetch anything behind */
+    case OP_GEMM: return dispatch_ps + m->gemm.fixed_ps;
+    case OP_ATTENTION: return dispatch_ps + m->attention.fixed_ps;
     case OP_COPY:
     case OP_REDUCE:
     case OP_GATHER_ROWS:
-    case OP_COMBINE_ROWS:
-        return dispatch_ps + (streaming ? m->copy.pipelined_ps : m->copy.drained_ps);
-    case OP_ROUTE:
-        return dispatch_ps + m->copy.drained_ps;
-    case OP_PUT:
-        return dispatch_ps + m->proxy.push_ps;
+    case OP_COMBINE_ROWS: return dispatch_ps + (streaming ? m->copy.pipelined_ps : m->copy.drained_ps);
+    case OP_ROUTE: return dispatch_ps + m->copy.drained_ps;
+    case OP_PUT: return dispatch_ps + m->proxy.push_ps;
     }
     return 0;
 }
@@ -31,11 +25,9 @@ uint64_t cost_before_flows(const struct machine *m, uint64_t fixed_ps)
     return fixed_ps - min_u64(fixed_ps, m->nvlink.latency_ps);
 }
 
-uint64_t cost_gemm(const struct machine *m, uint64_t step_ps, uint64_t rows, uint64_t cols,
-                   uint64_t k)
+uint64_t cost_gemm(const struct machine *m, uint64_t step_ps, uint64_t rows, uint64_t cols, uint64_t k)
 {
-    return ceil_div(rows, m->gemm.tile_m) * ceil_div(cols, m->gemm.tile_n) *
-           ceil_div(k, m->gemm.step_k) * step_ps;
+    return ceil_div(rows, m->gemm.tile_m) * ceil_div(cols, m->gemm.tile_n) * ceil_div(k, m->gemm.step_k) * step_ps;
 }
 
 uint64_t cost_segment(const struct machine *m, uint64_t step_ps, const struct task *t, uint64_t k)

@@ -17,8 +17,7 @@ uint64_t cost_before_flows(const struct machine *m, uint64_t fixed_ps);
 
 /* Main loop of a tile of rows x cols over k.  The tensor cores work in whole tiles and steps, of
  * `step_ps` each. */
-uint64_t cost_gemm(const struct machine *m, uint64_t step_ps, uint64_t rows, uint64_t cols,
-                   uint64_t k);
+uint64_t cost_gemm(const struct machine *m, uint64_t step_ps, uint64_t rows, uint64_t cols, uint64_t k);
 
 /* One segment of a task's main loop; `step_ps` is of a GEMM. */
 uint64_t cost_segment(const struct machine *m, uint64_t step_ps, const struct task *t, uint64_t k);

@@ -46,8 +46,7 @@ uint64_t data_memory_bytes(const struct job *job, uint32_t workers_per_rank)
 
     rank_bytes = p->buffer_count * sizeof(struct access *) + sizeof(struct check_report) +
                  (uint64_t)workers_per_rank * ACCESSES_PER_WORKER * sizeof(struct access);
-    if (__builtin_add_overflow(program_window_bytes(p), rank_bytes + WINDOW_ALIGN_BYTES,
-                               &rank_bytes) ||
+    if (__builtin_add_overflow(program_window_bytes(p), rank_bytes + WINDOW_ALIGN_BYTES, &rank_bytes) ||
         __builtin_mul_overflow(rank_bytes, world_ranks(p->world), &bytes) ||
         __builtin_add_overflow(bytes, check_memory_bytes(job), &bytes) ||
         __builtin_add_overflow(bytes, scratch_bytes(p), &bytes))
@@ -116,12 +115,11 @@ static void fail(struct sim *s, const struct access *mine, const struct access *
     s->failed = true;
     r->status = ST_WRONG;
     snprintf(r->report, sizeof r->report,
-             "two tasks access the same bytes at the same time (at %" PRIu64 " ps):\n  %s\n  %s\n",
-             sim_now(s), a, b);
+             "two tasks access the same bytes at the same time (at %" PRIu64 " ps):\n  %s\n  %s\n", sim_now(s), a, b);
 }
 
-static void add(struct sim *s, const struct region *region, enum access_kind kind,
-                const struct task_id *id, struct access **owned)
+static void add(struct sim *s, const struct region *region, enum access_kind kind, const struct task_id *id,
+                struct access **owned)
 {
     const struct access *other = conflicts_add(s->data->conflicts, region, kind, id, owned);
 
@@ -129,8 +127,8 @@ static void add(struct sim *s, const struct region *region, enum access_kind kin
         fail(s, *owned, other);
 }
 
-static void add_operand(struct sim *s, struct worker *w, const struct operand *o, uint32_t rank,
-                        uint64_t rows, uint64_t cols, enum access_kind kind)
+static void add_operand(struct sim *s, struct worker *w, const struct operand *o, uint32_t rank, uint64_t rows,
+                        uint64_t cols, enum access_kind kind)
 {
     struct region region = {
         .rank = rank,
@@ -209,8 +207,7 @@ void data_reads_source(struct sim *s, struct worker *w)
         add_operand(s, w, &t->attention.q, t->attention.q.rank, t->m, t->n, ACCESS_READ);
 }
 
-void data_reads_step(struct sim *s, struct worker *w, const struct operand *o,
-                     const struct extent *e)
+void data_reads_step(struct sim *s, struct worker *w, const struct operand *o, const struct extent *e)
 {
     if (s->data)
         add_operand(s, w, o, o->rank, e->rows, e->cols, ACCESS_READ);
@@ -237,21 +234,18 @@ void data_writes(struct sim *s, struct worker *w)
     if (!s->data)
         return;
     for (uint32_t i = 0; i < t->out_count; i++) {
-        uint32_t first,
-            count = program_target_ranks(s->program, w->id.rank, t->out[i].rank, &first);
+        uint32_t first, count = program_target_ranks(s->program, w->id.rank, t->out[i].rank, &first);
 
         for (uint32_t rank = first; rank < first + count; rank++)
             if (!transfer_is_void(t, &t->out[i], rank))
-                add_operand(s, w, &t->out[i], rank, put ? 1 : t->m, put ? t->m * t->n : t->n,
-                            ACCESS_WRITE);
+                add_operand(s, w, &t->out[i], rank, put ? 1 : t->m, put ? t->m * t->n : t->n, ACCESS_WRITE);
     }
     if (t->op == OP_ATTENTION && t->attention.leaves)
         add_operand(s, w, &t->attention.lse, t->attention.lse.rank, t->m, 1, ACCESS_WRITE);
 }
 
 /* The rank's begin or end touches all slices of a role at one instant. */
-static void touch_slices(struct sim *s, uint32_t rank, uint32_t virtual_task, int role,
-                         enum access_kind kind)
+static void touch_slices(struct sim *s, uint32_t rank, uint32_t virtual_task, int role, enum access_kind kind)
 {
     struct task_id id = {.rank = rank, .queue = virtual_task, .epoch = s->ranks[rank].epoch};
     struct io_slice slices[PROGRAM_IO_MAX];
@@ -294,8 +288,7 @@ void data_end_epoch(struct sim *s, uint32_t rank)
     touch_slices(s, rank, TASK_END, IO_OUTPUT, ACCESS_WRITE); /* read, then poisoned */
     touch_slices(s, rank, TASK_END, IO_INPUT, ACCESS_WRITE);
     if (!s->failed)
-        check_outputs(s->job, rank, s->ranks[rank].epoch, s->data->windows[rank],
-                      &s->data->reports[rank]);
+        check_outputs(s->job, rank, s->ranks[rank].epoch, s->data->windows[rank], &s->data->reports[rank]);
 }
 
 static void do_work(struct sim *s, const struct task_id *id, const struct task *t)
@@ -314,8 +307,7 @@ static void do_work(struct sim *s, const struct task_id *id, const struct task *
     tile_finish(d->scratch, &d->memory, id->rank, id->epoch, t);
 }
 
-void data_finish(struct sim *s, const struct task_id *id, const struct task *t,
-                 struct access **accesses)
+void data_finish(struct sim *s, const struct task_id *id, const struct task *t, struct access **accesses)
 {
     if (!s->data)
         return;

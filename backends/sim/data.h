@@ -24,14 +24,12 @@ void data_end_epoch(struct sim *s, uint32_t rank);
 
 /* What the task in hand begins to access, phase by phase. */
 void data_reads_source(struct sim *s, struct worker *w); /* COPY, PUT, ROUTE, by index; ATTENTION: the queries */
-void data_reads_step(struct sim *s, struct worker *w, const struct operand *o,
-                     const struct extent *e);
+void data_reads_step(struct sim *s, struct worker *w, const struct operand *o, const struct extent *e);
 void data_reads_addends(struct sim *s, struct worker *w);
 void data_writes(struct sim *s, struct worker *w);
 
 /* The task's bytes have all arrived: does the work, and ends its accesses. */
-void data_finish(struct sim *s, const struct task_id *id, const struct task *t,
-                 struct access **accesses);
+void data_finish(struct sim *s, const struct task_id *id, const struct task *t, struct access **accesses);
 
 /* After the run: elements checked and wrong, and the status that follows. */
 void data_verdict(struct sim *s);

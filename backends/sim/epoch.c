@@ -18,8 +18,8 @@ void epoch_plan(struct sim *s)
 {
     const struct timing *t = &s->job->timing;
     bool changes = program_control_bytes(s->program) > 0; /* each epoch is routed anew */
-    bool repeats = isolated(s) && s->options.jitter == 0 && s->options.disorder <= 1 &&
-                   s->options.fault == 0 && !s->options.data && !changes;
+    bool repeats = isolated(s) && s->options.jitter == 0 && s->options.disorder <= 1 && s->options.fault == 0 &&
+                   !s->options.data && !changes;
     uint32_t iterations = t->iterations > 0 ? t->iterations : 1;
 
     if (isolated(s) && iterations > RESULT_SAMPLES_MAX)
@@ -122,8 +122,8 @@ static void end_pipelined(struct sim *s, uint32_t rank, uint64_t epoch)
         return;
     if (s->job->timing.launch)
         issued_ps = s->machine->host.launch_ps + epoch * s->options.launches * s->machine->host.issue_ps;
-    engine_after(s->engine, (issued_ps > now ? issued_ps - now : 0) + jitter_pause(s, rank),
-                 rank_start, s, rank, epoch + 1);
+    engine_after(s->engine, (issued_ps > now ? issued_ps - now : 0) + jitter_pause(s, rank), rank_start, s, rank,
+                 epoch + 1);
 }
 
 static void rank_end(struct sim *s, uint32_t rank)

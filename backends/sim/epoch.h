@@ -10,7 +10,8 @@ void epoch_plan(struct sim *s);
 /* Schedules the first epoch of all ranks. */
 void epoch_start(struct sim *s);
 
-/* One task of the rank is complete, but for its result, which takes flush_ps into memory: with the last one its epoch ends. */
+/* One task of the rank is complete, but for its result, which takes flush_ps into memory: with the last one its epoch
+ * ends. */
 void epoch_task_done(struct sim *s, uint32_t rank, uint64_t flush_ps);
 
 /* After engine_run(): whether all ranks have run all epochs. */

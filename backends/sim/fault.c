@@ -20,17 +20,15 @@ enum status fault_open(struct sim *s)
     const struct sim_options *o = &s->options;
     struct run_result *r = s->result;
 
-    snprintf(s->faults.fate, sizeof s->faults.fate, "stopped at %.6g us",
-             (double)o->fault_time_ps / 1e6);
+    snprintf(s->faults.fate, sizeof s->faults.fate, "stopped at %.6g us", (double)o->fault_time_ps / 1e6);
     if (o->fault == FAULT_NONE)
         return ST_OK;
     if (o->fault_rank >= s->rank_count)
         snprintf(r->report, sizeof r->report,
-                 "sim.fault_rank is %" PRIu64 "; expected a rank of this world, 0..%" PRIu32 "\n",
-                 o->fault_rank, s->rank_count - 1);
+                 "sim.fault_rank is %" PRIu64 "; expected a rank of this world, 0..%" PRIu32 "\n", o->fault_rank,
+                 s->rank_count - 1);
     else if (needs_link((enum fault_kind)o->fault) && s->program->world.nodes == 1)
-        snprintf(r->report, sizeof r->report,
-                 "sim.fault: a world of one node has no link between nodes and no puts\n");
+        snprintf(r->report, sizeof r->report, "sim.fault: a world of one node has no link between nodes and no puts\n");
     else
         return ST_OK;
     return ST_INPUT;
@@ -48,8 +46,7 @@ const char *fault_fate(const struct sim *s, uint32_t rank)
 
 uint64_t fault_work_ps(const struct sim *s, uint32_t rank, uint64_t ps)
 {
-    return strikes(s, FAULT_STRAGGLER, rank) ? (uint64_t)((double)ps * s->options.fault_factor)
-                                             : ps;
+    return strikes(s, FAULT_STRAGGLER, rank) ? (uint64_t)((double)ps * s->options.fault_factor) : ps;
 }
 
 void fault_lose(struct sim *s, const struct task_id *id, const char *state)
@@ -77,8 +74,7 @@ static uint64_t resend_ps(struct sim *s)
     return ps;
 }
 
-uint32_t fault_put_arrivals(struct sim *s, const struct task_id *id, uint64_t ps,
-                            uint64_t *late_ps_out)
+uint32_t fault_put_arrivals(struct sim *s, const struct task_id *id, uint64_t ps, uint64_t *late_ps_out)
 {
     const struct sim_options *o = &s->options;
     bool chosen;
@@ -88,20 +84,12 @@ uint32_t fault_put_arrivals(struct sim *s, const struct task_id *id, uint64_t ps
         return 1;
     chosen = ++s->faults.puts == o->fault_put;
     switch ((enum fault_kind)o->fault) {
-    case FAULT_SLOW_LINK:
-        *late_ps_out = (uint64_t)((double)ps * (o->fault_factor - 1));
-        return 1;
-    case FAULT_LOSSY_LINK:
-        *late_ps_out = resend_ps(s);
-        return 1;
-    case FAULT_DEAD_LINK:
-        return sim_now(s) < o->fault_time_ps ? 1 : lose_put(s, id, "was lost on a dead link");
-    case FAULT_DROPPED_PUT:
-        return chosen ? lose_put(s, id, "was dropped by the network") : 1;
-    case FAULT_DUPLICATED_PUT:
-        return chosen ? 2 : 1;
-    default:
-        return 1;
+    case FAULT_SLOW_LINK: *late_ps_out = (uint64_t)((double)ps * (o->fault_factor - 1)); return 1;
+    case FAULT_LOSSY_LINK: *late_ps_out = resend_ps(s); return 1;
+    case FAULT_DEAD_LINK: return sim_now(s) < o->fault_time_ps ? 1 : lose_put(s, id, "was lost on a dead link");
+    case FAULT_DROPPED_PUT: return chosen ? lose_put(s, id, "was dropped by the network") : 1;
+    case FAULT_DUPLICATED_PUT: return chosen ? 2 : 1;
+    default: return 1;
     }
 }
 
@@ -115,6 +103,5 @@ void fault_refuse_second(struct sim *s, const struct task_id *id)
              "rank %" PRIu32 " queue %s put #%" PRIu64 ", epoch %" PRIu64
              ", was delivered twice (the second time at %.6g us): a transport must deliver at most "
              "once, or flags run ahead of their data\n",
-             id->rank, s->program->queues[id->queue].name, id->index, id->epoch,
-             (double)sim_now(s) / 1e6);
+             id->rank, s->program->queues[id->queue].name, id->index, id->epoch, (double)sim_now(s) / 1e6);
 }

@@ -25,8 +25,7 @@ enum fault_kind {
     FAULT_STOPPED_RANK,
 };
 
-#define FAULT_CHOICES                                                                              \
-    "none|straggler|slow_link|lossy_link|dead_link|dropped_put|duplicated_put|stopped_rank"
+#define FAULT_CHOICES "none|straggler|slow_link|lossy_link|dead_link|dropped_put|duplicated_put|stopped_rank"
 
 /* ST_INPUT, with the reason in the report, when the world has no such rank or no such link. */
 enum status fault_open(struct sim *s);
@@ -37,8 +36,7 @@ bool fault_stopped(const struct sim *s, uint32_t rank);
 uint64_t fault_work_ps(const struct sim *s, uint32_t rank, uint64_t ps);
 
 /* How often a put of the rank that took `ps` arrives (0, 1 or 2), and how much later. */
-uint32_t fault_put_arrivals(struct sim *s, const struct task_id *id, uint64_t ps,
-                            uint64_t *late_ps_out);
+uint32_t fault_put_arrivals(struct sim *s, const struct task_id *id, uint64_t ps, uint64_t *late_ps_out);
 
 /* Notes a task that will never be done, for the hang report. */
 void fault_lose(struct sim *s, const struct task_id *id, const char *state);

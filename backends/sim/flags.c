@@ -26,8 +26,7 @@ bool flags_met(struct sim *s, struct worker *worker, const struct wait *w)
 {
     for (; worker->wait_flag < w->count; worker->wait_flag++) {
         uint32_t flag = w->flag + worker->wait_flag;
-        uint64_t target = program_wait_target(s->program, worker->id.rank, w, worker->wait_flag,
-                                              worker->id.epoch);
+        uint64_t target = program_wait_target(s->program, worker->id.rank, w, worker->wait_flag, worker->id.epoch);
 
         if (s->counters[flag_slot(s, worker->id.rank, flag)] < target) {
             block_on(s, worker, flag, target);
@@ -105,7 +104,7 @@ static void signal_seen(void *arg, uint64_t slot, uint64_t add)
 /* Where a trace is kept a signal remembers whose it is. */
 struct traced_signal {
     struct signal_origin from;
-    uint64_t             slot, add;
+    uint64_t slot, add;
 };
 
 static void traced_signal_seen(void *arg, uint64_t signal, uint64_t unused)
@@ -148,7 +147,8 @@ static uint64_t signal_ps(const struct sim *s, const struct task *t, uint32_t ra
 }
 
 /* A put's on a node that is not simulated becomes the one that arrives in its place. */
-static uint64_t signal_slot(const struct sim *s, const struct task_id *id, const struct task *t, uint32_t i, uint32_t to)
+static uint64_t signal_slot(const struct sim *s, const struct task_id *id, const struct task *t, uint32_t i,
+                            uint32_t to)
 {
     struct signal arrives;
 

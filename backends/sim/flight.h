@@ -4,8 +4,8 @@
 
 #include "backends/sim/state.h"
 
-/* The result of the GEMM or attention in hand, local or remote: it is flushed, and remote stores travel.  Sets w->storing
- * until all of it has arrived. */
+/* The result of the GEMM or attention in hand, local or remote: it is flushed, and remote stores travel.  Sets
+ * w->storing until all of it has arrived. */
 void flight_start_stores(struct sim *s, struct worker *w);
 
 /* A flight for the put in hand, not yet travelling. */

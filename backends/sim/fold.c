@@ -14,8 +14,7 @@ uint32_t fold_ranks(const struct job *job)
 {
     const struct sim_options *o = job->options;
 
-    return o && o->fold == FOLD_NODE && !job->data ? job->world.gpus_per_node
-                                                   : world_ranks(job->world);
+    return o && o->fold == FOLD_NODE && !job->data ? job->world.gpus_per_node : world_ranks(job->world);
 }
 
 /* What makes ranks differ whatever the program is; NULL: nothing. */
@@ -52,28 +51,25 @@ enum status fold_open(struct sim *s)
     char why[WHY_BYTES];
 
     s->rank_count = world_ranks(w);
-    if (w.nodes == 1 || s->job->data || s->options.fold == FOLD_NONE ||
-        (!asked && s->rank_count <= FOLD_RANKS))
+    if (w.nodes == 1 || s->job->data || s->options.fold == FOLD_NONE || (!asked && s->rank_count <= FOLD_RANKS))
         return ST_OK;
     s->folds = folds(s, why);
     if (s->folds)
         s->rank_count = w.gpus_per_node;
     if (s->folds || !asked)
         return ST_OK;
-    snprintf(s->result->report, sizeof s->result->report,
-             "sim.fold: one node cannot stand for all %" PRIu32 ": %s\n", w.nodes, why);
+    snprintf(s->result->report, sizeof s->result->report, "sim.fold: one node cannot stand for all %" PRIu32 ": %s\n",
+             w.nodes, why);
     return ST_INPUT;
 }
 
-struct signal fold_arrival(const struct sim *s, const struct task_id *id, uint32_t signal,
-                           uint32_t target)
+struct signal fold_arrival(const struct sim *s, const struct task_id *id, uint32_t signal, uint32_t target)
 {
     struct world w = s->program->world;
     struct task other;
 
     assert(s->folds && target >= s->rank_count);
-    program_task(s->program, symmetry_move(w, id->rank, w.nodes - world_node(w, target)), id->queue,
-                 id->index, &other);
+    program_task(s->program, symmetry_move(w, id->rank, w.nodes - world_node(w, target)), id->queue, id->index, &other);
     assert(signal < other.signal_count && other.signals[signal].rank < s->rank_count);
     return other.signals[signal];
 }

@@ -27,8 +27,7 @@ enum status fold_open(struct sim *s);
 
 /* The counter that signal `signal` of the task raises on node 0 in the place of one on another
  * node. */
-struct signal fold_arrival(const struct sim *s, const struct task_id *id, uint32_t signal,
-                           uint32_t target);
+struct signal fold_arrival(const struct sim *s, const struct task_id *id, uint32_t signal, uint32_t target);
 
 /* Makes the result what all nodes have done. */
 void fold_close(struct sim *s);

@@ -42,8 +42,7 @@ static const char *state_of(const struct sim *s, const struct worker *w)
     return "is under way";
 }
 
-static void collect_workers(const struct sim *s, struct hang *h, struct stuck *stuck,
-                            struct hang_open *open)
+static void collect_workers(const struct sim *s, struct hang *h, struct stuck *stuck, struct hang_open *open)
 {
     for (uint64_t i = 0; i < (uint64_t)s->rank_count * s->workers_per_rank; i++) {
         const struct worker *w = &s->workers[i];
@@ -51,8 +50,8 @@ static void collect_workers(const struct sim *s, struct hang *h, struct stuck *s
         if (waits_for_flag(s, w))
             stuck[h->stuck_count++] = describe(s, w);
         else if (w->blocked || w->phase != PHASE_POP)
-            open[h->open_count++] = (struct hang_open){w->id.rank,  w->id.queue,    w->id.index,
-                                                       w->id.epoch, state_of(s, w), true};
+            open[h->open_count++] =
+                (struct hang_open){w->id.rank, w->id.queue, w->id.index, w->id.epoch, state_of(s, w), true};
     }
 }
 
@@ -61,8 +60,7 @@ static void collect_lost(const struct sim *s, struct hang *h, struct hang_open *
     for (uint32_t i = 0; i < s->faults.lost_count; i++) {
         const struct lost_task *l = &s->faults.lost[i];
 
-        open[h->open_count++] =
-            (struct hang_open){l->id.rank, l->id.queue, l->id.index, l->id.epoch, l->state, false};
+        open[h->open_count++] = (struct hang_open){l->id.rank, l->id.queue, l->id.index, l->id.epoch, l->state, false};
     }
 }
 
@@ -85,19 +83,15 @@ void hang_describe(struct sim *s, enum status st, const char *headline)
     struct stuck *stuck = calloc(workers + 1, sizeof *stuck);
     struct hang_open *open = calloc(workers + FAULT_LOST_MAX, sizeof *open);
     struct hang_rank *ranks = calloc(world_ranks(s->program->world), sizeof *ranks);
-    struct hang hang = {.program = s->program,
-                        .ranks = ranks,
-                        .stuck = stuck,
-                        .open = open,
-                        .stopped = st == ST_INTERRUPTED};
+    struct hang hang = {
+        .program = s->program, .ranks = ranks, .stuck = stuck, .open = open, .stopped = st == ST_INTERRUPTED};
 
     assert(stuck && open && ranks);
     collect_lost(s, &hang, open);
     collect_workers(s, &hang, stuck, open);
     collect_ranks(s, ranks);
     r->status = st;
-    snprintf(text, sizeof text, "%s (at %.6g us of simulated time)", headline,
-             (double)sim_now(s) / 1e6);
+    snprintf(text, sizeof text, "%s (at %.6g us of simulated time)", headline, (double)sim_now(s) / 1e6);
     hang_report_write(&hang, text, r->report, sizeof r->report);
     free(stuck);
     free(open);

@@ -74,8 +74,7 @@ static void posted(void *arg, uint64_t flight, uint64_t unused)
         s->result->put_control_bytes += bytes;
     else
         s->result->put_bytes += bytes;
-    fabric_put(s->fabric, f->id.rank, put_target(&t, f->id.rank), bytes,
-               flight_put_arrived, s, flight, sim_now(s));
+    fabric_put(s->fabric, f->id.rank, put_target(&t, f->id.rank), bytes, flight_put_arrived, s, flight, sim_now(s));
     free_place(s, fifo);
 }
 
@@ -87,8 +86,8 @@ void put_push(struct sim *s, struct worker *w)
     uint64_t now = sim_now(s);
     uint64_t seen_ps = now + jitter_spread(s, DELAY_PROXY, w->id.rank, s->machine->proxy.notice_ps);
 
-    r->fifo.proxy_free_ps = max_u64(seen_ps, r->fifo.proxy_free_ps) +
-                            jitter_spread(s, DELAY_PROXY, w->id.rank, s->machine->proxy.post_ps);
+    r->fifo.proxy_free_ps =
+        max_u64(seen_ps, r->fifo.proxy_free_ps) + jitter_spread(s, DELAY_PROXY, w->id.rank, s->machine->proxy.post_ps);
     s->result->puts++;
     engine_after(s->engine, r->fifo.proxy_free_ps - now, posted, s, (uintptr_t)f, 0);
 }

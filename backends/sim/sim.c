@@ -22,12 +22,10 @@
 #include "sim/library_cost.h"
 
 static const struct option options[] = {
-    {"data", OPTION_BOOL, offsetof(struct sim_options, data), "false",
-     .help = "move and check real data"},
+    {"data", OPTION_BOOL, offsetof(struct sim_options, data), "false", .help = "move and check real data"},
     {"jitter", OPTION_NUMBER, offsetof(struct sim_options, jitter), "0", .min = 0, .max = 0.5,
      .help = "relative spread of tile times, flag latencies and flows, drawn from the seed"},
-    {"engine", OPTION_CHOICE, offsetof(struct sim_options, engine), "auto",
-     .choices = "auto|kernel|s4u|fluid|alone",
+    {"engine", OPTION_CHOICE, offsetof(struct sim_options, engine), "auto", .choices = "auto|kernel|s4u|fluid|alone",
      .help = "how links are shared: kernel, s4u: by SimGrid's network model, driven in two ways; fluid: the same rates "
              "by our own solver; alone: not at all; auto: SimGrid, and fluid for more than 64 ranks"},
     {"unordered", OPTION_BOOL, offsetof(struct sim_options, unordered), "false",
@@ -38,11 +36,13 @@ static const struct option options[] = {
     {"launches", OPTION_COUNT, offsetof(struct sim_options, launches), "1", .min = 1, .max = 10000,
      .help = "kernels that an epoch takes, one behind the other; each after the first costs host.issue"},
     {"streams_others", OPTION_COUNT, offsetof(struct sim_options, streams_others), "32", .min = 1, .max = 32,
-     .help = "streams of a GEMM or attention: pieces that others' rows are cut into at most, to replay a program by hand"},
+     .help =
+         "streams of a GEMM or attention: pieces that others' rows are cut into at most, to replay a program by hand"},
     {"streams_own", OPTION_COUNT, offsetof(struct sim_options, streams_own), "32", .min = 1, .max = 32,
      .help = "the same of a rank's own rows, which all-reduce can cut"},
     {"fold", OPTION_CHOICE, offsetof(struct sim_options, fold), "auto", .choices = FOLD_CHOICES,
-     .help = "simulate one node for all, where all do the same: node: or refuse; auto: above 1024 ranks, where it can be"},
+     .help =
+         "simulate one node for all, where all do the same: node: or refuse; auto: above 1024 ranks, where it can be"},
     {"memory", OPTION_SIZE, offsetof(struct sim_options, memory_bytes), "0B",
      .help = "refuse to run above this estimate; 0B: the run's own limit alone"},
     {"fault", OPTION_CHOICE, offsetof(struct sim_options, fault), "none", .choices = FAULT_CHOICES,
@@ -51,14 +51,14 @@ static const struct option options[] = {
      .help = "the rank it strikes, or whose puts"},
     {"fault_put", OPTION_COUNT, offsetof(struct sim_options, fault_put), "1", .min = 1, .max = 1e18,
      .help = "dropped_put, duplicated_put: which of the rank's puts, from 1"},
-    {"fault_factor", OPTION_NUMBER, offsetof(struct sim_options, fault_factor), "10", .min = 1,
-     .max = 10000, .help = "straggler, slow_link: times as long"},
-    {"fault_loss", OPTION_NUMBER, offsetof(struct sim_options, fault_loss), "0.1", .min = 0,
-     .max = 0.99, .help = "lossy_link: share of messages that are lost and sent again"},
-    {"fault_delay", OPTION_TIME, offsetof(struct sim_options, fault_delay_ps), "500us", .min = 1,
-     .max = 1e15, .help = "lossy_link: time until a lost message is sent again"},
-    {"fault_time", OPTION_TIME, offsetof(struct sim_options, fault_time_ps), "0us", .min = 0,
-     .max = 1e18, .help = "dead_link, stopped_rank: from when on"},
+    {"fault_factor", OPTION_NUMBER, offsetof(struct sim_options, fault_factor), "10", .min = 1, .max = 10000,
+     .help = "straggler, slow_link: times as long"},
+    {"fault_loss", OPTION_NUMBER, offsetof(struct sim_options, fault_loss), "0.1", .min = 0, .max = 0.99,
+     .help = "lossy_link: share of messages that are lost and sent again"},
+    {"fault_delay", OPTION_TIME, offsetof(struct sim_options, fault_delay_ps), "500us", .min = 1, .max = 1e15,
+     .help = "lossy_link: time until a lost message is sent again"},
+    {"fault_time", OPTION_TIME, offsetof(struct sim_options, fault_time_ps), "0us", .min = 0, .max = 1e18,
+     .help = "dead_link, stopped_rank: from when on"},
     {0},
 };
 
@@ -66,8 +66,8 @@ static const struct option options[] = {
 
 #define BASE_BYTES (64u << 20) /* SimGrid itself, libraries, code */
 #define PORT_BYTES 16384u      /* links and routes of one GPU and its NICs */
-#define PUT_SAMPLES 16       /* tasks of a queue that are looked at to see whether it holds puts */
-#define IN_FLIGHT_BYTES 768u /* of one flow: record, engine, SimGrid's action */
+#define PUT_SAMPLES 16         /* tasks of a queue that are looked at to see whether it holds puts */
+#define IN_FLIGHT_BYTES 768u   /* of one flow: record, engine, SimGrid's action */
 
 #define WORKER_TIME_MAX_S 2e6 /* a ninth of what 64 bits of picoseconds hold */
 
@@ -140,8 +140,7 @@ static enum status check_memory(const struct sim *s)
     if (limit == 0 || needed <= limit)
         return ST_OK;
     snprintf(s->result->report, sizeof s->result->report,
-             "sim: needs about %" PRIu64 " MiB, the limit is %" PRIu64 " MiB\n", needed >> 20,
-             limit >> 20);
+             "sim: needs about %" PRIu64 " MiB, the limit is %" PRIu64 " MiB\n", needed >> 20, limit >> 20);
     return ST_MEMORY;
 }
 
@@ -164,16 +163,15 @@ static struct problem rank_gemm(const struct sim *s)
 /* Times, and their sums over all workers, must fit 64 bits of picoseconds. */
 static enum status check_duration(const struct sim *s)
 {
-    double tile_time_s = (double)library_cost_of(s->job->kernel)
-                             ->ps(s->machine, s->job->problem, s->program->world) * 1e-12 * stretch(s);
-    double worker_s =
-        tile_time_s * s->rank_count * max_u64(s->workers_per_rank, s->machine->gpu.sms);
+    double tile_time_s = (double)library_cost_of(s->job->kernel)->ps(s->machine, s->job->problem, s->program->world) *
+                         1e-12 * stretch(s);
+    double worker_s = tile_time_s * s->rank_count * max_u64(s->workers_per_rank, s->machine->gpu.sms);
 
     if (tile_time_s < GEMM_TIME_MAX_PS * 1e-12 && worker_s * (double)s->epochs < WORKER_TIME_MAX_S)
         return ST_OK;
     snprintf(s->result->report, sizeof s->result->report,
-             "sim: %" PRIu64 " epochs of a computation of about %.0f s are too long to be timed\n",
-             s->epochs, tile_time_s);
+             "sim: %" PRIu64 " epochs of a computation of about %.0f s are too long to be timed\n", s->epochs,
+             tile_time_s);
     return ST_INPUT;
 }
 
@@ -181,7 +179,7 @@ static enum status check_duration(const struct sim *s)
 
 static void open_ranks(struct sim *s)
 {
-    double   library_ps = (double)gemm_step_ps(s->machine, rank_gemm(s), s->machine->gpu.sms);
+    double library_ps = (double)gemm_step_ps(s->machine, rank_gemm(s), s->machine->gpu.sms);
     uint64_t step_ps = (uint64_t)(library_ps * s->machine->program.gemm + 0.5);
 
     for (uint32_t i = 0; i < s->rank_count; i++) {
@@ -246,8 +244,8 @@ static void sim_close(struct sim *s)
     fabric_destroy(s->fabric);
 }
 
-/* SimGrid's time for the changes of one moment grows with the square of their number, and nodes of a large world that do
- * the same do it at the same moment. */
+/* SimGrid's time for the changes of one moment grows with the square of their number, and nodes of a large world that
+ * do the same do it at the same moment. */
 #define SIMGRID_RANKS_MAX 64
 
 static enum engine_api choose_engine(const struct sim *s)
@@ -265,8 +263,8 @@ static enum status sim_open(struct sim *s)
     TRY(fault_open(s));
     TRY(check_duration(s));
     TRY(open_tables(s));
-    TRY(fabric_create(s->machine, s->program->world, s->rank_count / s->program->world.gpus_per_node,
-                      choose_engine(s), &s->fabric));
+    TRY(fabric_create(s->machine, s->program->world, s->rank_count / s->program->world.gpus_per_node, choose_engine(s),
+                      &s->fabric));
     s->engine = fabric_engine(s->fabric);
     jitter_open(s, s->job->seed);
     stats_open(s);

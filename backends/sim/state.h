@@ -43,10 +43,10 @@ enum delay { DELAY_WORK, DELAY_SIGNAL, DELAY_FLOW, DELAY_PROXY, DELAY_PUT, DELAY
 struct access; /* conflict.h */
 
 struct worker {
-    struct task    task; /* in hand */
+    struct task task; /* in hand */
     struct task_id id;
-    enum phase     phase;
-    uint32_t       crew, place; /* place: in the crew's list of queues */
+    enum phase phase;
+    uint32_t crew, place; /* place: in the crew's list of queues */
 
     uint32_t wait, wait_flag; /* next to test: waits[wait], its wait_flag-th flag */
     uint32_t step;            /* next step of a GEMM, next value of an index list */
@@ -54,13 +54,13 @@ struct worker {
     uint64_t owed_ps;         /* charged together with the next piece of work */
     uint64_t since_ps;        /* when it last became busy, blocked or idle */
     uint64_t began_ps;        /* when the entry waits of its task were met */
-    bool     fetched;         /* its task was popped while the one before ran */
-    bool     streaming;       /* the task before was a copy, and nothing was waited for since */
-    bool     absent;          /* under disorder: this run does without it */
-    bool     storing;         /* a flight with an earlier task's stores is under way */
+    bool fetched;             /* its task was popped while the one before ran */
+    bool streaming;           /* the task before was a copy, and nothing was waited for since */
+    bool absent;              /* under disorder: this run does without it */
+    bool storing;             /* a flight with an earlier task's stores is under way */
 
     /* While blocked: why, and who comes next in the list that it is in. */
-    bool     blocked;
+    bool blocked;
     uint32_t cause; /* as run_result.causes */
     uint32_t flag;  /* on a flag: which, and the counter value it waits for */
     uint64_t target;
@@ -72,10 +72,10 @@ struct worker {
 /* A task whose worker has gone on: the background stores of a GEMM, or a put. */
 struct flight {
     struct task_id id;
-    uint32_t       worker;  /* that started it */
-    uint64_t       left_ps; /* when that worker went on */
-    uint32_t       pending; /* flows under way; of a put: deliveries */
-    bool           landed;  /* a put: was delivered */
+    uint32_t worker;  /* that started it */
+    uint64_t left_ps; /* when that worker went on */
+    uint32_t pending; /* flows under way; of a put: deliveries */
+    bool landed;      /* a put: was delivered */
     struct access *accesses;
 };
 
@@ -87,14 +87,14 @@ struct fifo {
 };
 
 struct rank {
-    uint64_t    cursors[PROGRAM_QUEUES_MAX], lengths[PROGRAM_QUEUES_MAX];
-    uint64_t    length;    /* tasks of an epoch, all queues */
-    uint64_t    remaining; /* of this epoch: popped or not, and incomplete */
-    uint64_t    flushed_ps; /* when the results of those that are complete are all in memory */
-    uint64_t    epoch;     /* 0: none has started */
-    bool        running;
-    uint64_t    step_ps; /* one GEMM step on this machine at this load */
-    double      slow[DELAYS]; /* under disorder: factors for the whole run */
+    uint64_t cursors[PROGRAM_QUEUES_MAX], lengths[PROGRAM_QUEUES_MAX];
+    uint64_t length;     /* tasks of an epoch, all queues */
+    uint64_t remaining;  /* of this epoch: popped or not, and incomplete */
+    uint64_t flushed_ps; /* when the results of those that are complete are all in memory */
+    uint64_t epoch;      /* 0: none has started */
+    bool running;
+    uint64_t step_ps;    /* one GEMM step on this machine at this load */
+    double slow[DELAYS]; /* under disorder: factors for the whole run */
     struct fifo fifo;
 };
 
@@ -105,49 +105,49 @@ struct prng {
 /* A task that was begun and will never be done. */
 struct lost_task {
     struct task_id id;
-    const char    *state;
+    const char *state;
 };
 
 #define FAULT_LOST_MAX 32
 
 /* What the injected fault has done so far. */
 struct faults {
-    uint64_t         puts; /* of the rank it strikes */
+    uint64_t puts; /* of the rank it strikes */
     struct lost_task lost[FAULT_LOST_MAX];
-    uint32_t         lost_count;
-    char             fate[48];
+    uint32_t lost_count;
+    char fate[48];
 };
 
 struct data;    /* data.h */
 struct control; /* control.h */
 
 struct sim {
-    const struct job     *job;
+    const struct job *job;
     const struct program *program;
     const struct machine *machine; /* the job's, as changed by options */
-    struct sim_options    options;
-    uint32_t              rank_count, workers_per_rank; /* rank_count: that are simulated, the first ones */
-    bool                  folds; /* those of node 0 stand for all (fold.h) */
-    uint64_t              epochs, warmup; /* to run; of these not counted */
+    struct sim_options options;
+    uint32_t rank_count, workers_per_rank; /* rank_count: that are simulated, the first ones */
+    bool folds;                            /* those of node 0 stand for all (fold.h) */
+    uint64_t epochs, warmup;               /* to run; of these not counted */
 
     struct fabric *fabric;
     struct engine *engine; /* the fabric's */
-    struct rank   *ranks;
+    struct rank *ranks;
     struct worker *workers;
-    uint64_t      *counters;      /* flags: rank * flag_count + flag */
-    uint32_t      *first_blocked; /* the workers that wait for it, latest first */
-    struct pool    flights;
-    struct pool    signals; /* on their way, where a trace wants to know whose they are */
-    struct prng    prng;
-    double         stretched; /* under disorder: share of single delays that are stretched */
-    struct data   *data; /* NULL: timing only */
-    struct faults  faults;
+    uint64_t *counters;      /* flags: rank * flag_count + flag */
+    uint32_t *first_blocked; /* the workers that wait for it, latest first */
+    struct pool flights;
+    struct pool signals; /* on their way, where a trace wants to know whose they are */
+    struct prng prng;
+    double stretched;  /* under disorder: share of single delays that are stretched */
+    struct data *data; /* NULL: timing only */
+    struct faults faults;
     struct control *control; /* NULL: the program has no control buffers */
 
     uint32_t ranks_running;
     uint64_t epoch_start_ps; /* isolated: of the aligned epoch */
     uint64_t warmup_end_ps;  /* pipelined */
-    bool     failed; /* r->status and r->report say why; nothing more is started */
+    bool failed;             /* r->status and r->report say why; nothing more is started */
 
     struct run_result *result;
 };

@@ -14,8 +14,7 @@
 struct pairing {
     const struct program *p;
     uint32_t node;
-    uint32_t *near,
-        *far; /* by gpu and flag: the partner on node 0 of one of `node`, and the other way round */
+    uint32_t *near, *far; /* by gpu and flag: the partner on node 0 of one of `node`, and the other way round */
 };
 
 /* A task of node 0 and its counterpart. */
@@ -37,8 +36,7 @@ static bool same_rank(const struct pairing *x, uint32_t here, uint32_t there)
     return symmetry_move(x->p->world, here, x->node) == there;
 }
 
-static bool same_operand(const struct pairing *x, const struct operand *here,
-                         const struct operand *there)
+static bool same_operand(const struct pairing *x, const struct operand *here, const struct operand *there)
 {
     const struct buffer *b = x->p->buffers;
 
@@ -49,15 +47,13 @@ static bool same_operand(const struct pairing *x, const struct operand *here,
 
 static bool same_extents(const struct task *a, const struct task *b)
 {
-    return a->op == b->op && a->m == b->m && a->n == b->n && a->k == b->k &&
-           a->epilogue == b->epilogue;
+    return a->op == b->op && a->m == b->m && a->n == b->n && a->k == b->k && a->epilogue == b->epilogue;
 }
 
 static bool same_counts(const struct task *a, const struct task *b)
 {
-    return a->out_count == b->out_count && a->addend_count == b->addend_count &&
-           a->wait_count == b->wait_count && a->signal_count == b->signal_count &&
-           (!op_walks(a->op) || program_step_count(a) == program_step_count(b));
+    return a->out_count == b->out_count && a->addend_count == b->addend_count && a->wait_count == b->wait_count &&
+           a->signal_count == b->signal_count && (!op_walks(a->op) || program_step_count(a) == program_step_count(b));
 }
 
 static bool same_operands(const struct pairing *x, const struct pair *t)
@@ -100,8 +96,7 @@ static bool pair_flags(struct pairing *x, uint32_t gpu, uint32_t here, uint32_t 
 }
 
 /* The `i`th signal of the task at the pair's place on another node; without one, to nobody. */
-static struct signal signal_of(const struct pairing *x, const struct pair *t, uint32_t node,
-                               uint32_t i)
+static struct signal signal_of(const struct pairing *x, const struct pair *t, uint32_t node, uint32_t i)
 {
     struct task other;
 
@@ -142,8 +137,8 @@ static bool pair_signal(struct pairing *x, const struct pair *t, uint32_t i)
 /* How many flags of a wait have partners, all of which must be in `other`, the wait's counterpart.
  * A flag without a partner, which nobody signals, must be one that is not really waited for.  -1:
  * something is amiss. */
-static int64_t partners_in(const struct pairing *x, const uint32_t *partners, uint32_t rank,
-                           const struct wait *w, const struct wait *other)
+static int64_t partners_in(const struct pairing *x, const uint32_t *partners, uint32_t rank, const struct wait *w,
+                           const struct wait *other)
 {
     uint32_t gpu = world_gpu(x->p->world, rank);
     int64_t count = 0;
@@ -153,8 +148,7 @@ static int64_t partners_in(const struct pairing *x, const uint32_t *partners, ui
 
         if (partner == NO_PARTNER && program_wait_target(x->p, rank, w, i, w->lag + 1) > 0)
             return -1;
-        if (partner != NO_PARTNER &&
-            (partner < other->flag || partner - other->flag >= other->count))
+        if (partner != NO_PARTNER && (partner < other->flag || partner - other->flag >= other->count))
             return -1;
         count += partner != NO_PARTNER;
     }
@@ -162,14 +156,12 @@ static int64_t partners_in(const struct pairing *x, const uint32_t *partners, ui
 }
 
 /* On partners, as many. */
-static bool same_wait(const struct pairing *x, uint32_t gpu, const struct wait *a,
-                      const struct wait *b)
+static bool same_wait(const struct pairing *x, uint32_t gpu, const struct wait *a, const struct wait *b)
 {
     if (a->count != b->count || a->lag != b->lag || a->phase != b->phase || a->value != b->value)
         return false;
     int64_t partners = partners_in(x, x->far, gpu, a, b);
-    return partners >= 0 &&
-           partners == partners_in(x, x->near, world_rank(x->p->world, x->node, gpu), b, a);
+    return partners >= 0 && partners == partners_in(x, x->near, world_rank(x->p->world, x->node, gpu), b, a);
 }
 
 static bool same_step(const struct pairing *x, const struct pair *t, uint32_t step)
@@ -178,8 +170,7 @@ static bool same_step(const struct pairing *x, const struct pair *t, uint32_t st
     struct operand a, b, far_a, far_b;
 
     program_step(x->p, t->gpu, &t->here, step, &here, &a, &b);
-    program_step(x->p, world_rank(x->p->world, x->node, t->gpu), &t->there, step, &there, &far_a,
-                 &far_b);
+    program_step(x->p, world_rank(x->p->world, x->node, t->gpu), &t->there, step, &there, &far_a, &far_b);
     return here.k == there.k && same_operand(x, &a, &far_a) && same_operand(x, &b, &far_b) &&
            same_wait(x, t->gpu, &here.wait, &there.wait);
 }
@@ -228,8 +219,7 @@ static void load(const struct pairing *x, struct pair *t)
     program_task(x->p, world_rank(x->p->world, x->node, t->gpu), t->queue, t->index, &t->there);
 }
 
-static bool pass_queue(struct pairing *x, pass_fn *pass, struct pair *t, char *why,
-                       size_t why_bytes)
+static bool pass_queue(struct pairing *x, pass_fn *pass, struct pair *t, char *why, size_t why_bytes)
 {
     const struct program *p = x->p;
     uint64_t length = program_queue_length(p, t->gpu, t->queue);
@@ -244,13 +234,11 @@ static bool pass_queue(struct pairing *x, pass_fn *pass, struct pair *t, char *w
     }
     if (length != there)
         snprintf(why, why_bytes,
-                 "node %" PRIu32 " has %" PRIu64 " tasks in queue %s of gpu %" PRIu32
-                 ", node 0 has %" PRIu64,
-                 x->node, there, p->queues[t->queue].name, t->gpu, length);
+                 "node %" PRIu32 " has %" PRIu64 " tasks in queue %s of gpu %" PRIu32 ", node 0 has %" PRIu64, x->node,
+                 there, p->queues[t->queue].name, t->gpu, length);
     else if (what)
         snprintf(why, why_bytes,
-                 "task %" PRIu64 " of queue %s of gpu %" PRIu32 " has other %s on node %" PRIu32
-                 " than on node 0",
+                 "task %" PRIu64 " of queue %s of gpu %" PRIu32 " has other %s on node %" PRIu32 " than on node 0",
                  t->index, p->queues[t->queue].name, t->gpu, what, x->node);
     return length == there && !what;
 }

@@ -91,10 +91,8 @@ void tracing_landed(struct sim *s, const struct flight *f)
     if (!s->job->trace)
         return;
     program_task(s->program, f->id.rank, f->id.queue, f->id.index, &t);
-    x = (struct trace_flight){.lane = lane_of(s, f->worker),
-                              .at = place_of(&f->id, t.op),
-                              .begin_ps = f->left_ps,
-                              .end_ps = sim_now(s)};
+    x = (struct trace_flight){
+        .lane = lane_of(s, f->worker), .at = place_of(&f->id, t.op), .begin_ps = f->left_ps, .end_ps = sim_now(s)};
     trace_flight_add(s->job->trace, &x);
 }
 

@@ -87,8 +87,7 @@ bool transfer_has_flows(const struct sim *s, const struct task_id *id, const str
 
 #define GPUS_PER_NODE_MAX 1024 /* as scenarios may say */
 
-uint32_t transfer_gather(struct sim *s, const struct task_id *id, const struct task *t, engine_fn *fn,
-                         uint64_t worker)
+uint32_t transfer_gather(struct sim *s, const struct task_id *id, const struct task *t, engine_fn *fn, uint64_t worker)
 {
     uint64_t row_bytes = transfer_bytes(s, &t->a, 1, t->n), bytes[GPUS_PER_NODE_MAX] = {0}, far = 0, all = 0;
     uint32_t first = world_rank(s->program->world, world_node(s->program->world, id->rank), 0);
@@ -105,8 +104,8 @@ uint32_t transfer_gather(struct sim *s, const struct task_id *id, const struct t
     }
     if (far == 0)
         return 0;
-    fabric_gather(s->fabric, id->rank, bytes,
-                  s->machine->copy.pull_rate * (double)far / (double)all, fn, s, worker, sim_now(s));
+    fabric_gather(s->fabric, id->rank, bytes, s->machine->copy.pull_rate * (double)far / (double)all, fn, s, worker,
+                  sim_now(s));
     return 1;
 }
 
@@ -137,8 +136,8 @@ uint64_t transfer_route_bytes(const struct program *p, uint32_t rank, const stru
            (r->back == NO_BUFFER ? 0 : 2 * buffer_elements(&p->buffers[r->back]) * 4);
 }
 
-static void start_store(struct sim *s, uint32_t rank, const struct operand *target, uint64_t bytes,
-                        double rate, engine_fn *fn, uint64_t id)
+static void start_store(struct sim *s, uint32_t rank, const struct operand *target, uint64_t bytes, double rate,
+                        engine_fn *fn, uint64_t id)
 {
     uint32_t first, count = program_target_ranks(s->program, rank, target->rank, &first);
 
@@ -151,8 +150,7 @@ static void start_store(struct sim *s, uint32_t rank, const struct operand *targ
             fabric_nvlink(s->fabric, rank, to, bytes, rate, fn, s, id, sim_now(s));
 }
 
-uint32_t transfer_stores(struct sim *s, uint32_t rank, const struct task *t, engine_fn *fn,
-                         uint64_t id)
+uint32_t transfer_stores(struct sim *s, uint32_t rank, const struct task *t, engine_fn *fn, uint64_t id)
 {
     uint32_t flows = store_flow_count(s, rank, t);
     double rate = op_walks(t->op) || flows == 0 ? 0 : s->machine->copy.push_rate / flows;
@@ -162,8 +160,7 @@ uint32_t transfer_stores(struct sim *s, uint32_t rank, const struct task *t, eng
     return flows;
 }
 
-uint32_t transfer_pull(struct sim *s, uint32_t rank, uint32_t from, uint64_t bytes, engine_fn *fn,
-                       uint64_t id)
+uint32_t transfer_pull(struct sim *s, uint32_t rank, uint32_t from, uint64_t bytes, engine_fn *fn, uint64_t id)
 {
     if (from == rank || bytes == 0)
         return 0;

@@ -20,17 +20,14 @@ bool transfer_is_remote(const struct sim *s, uint32_t rank, const struct task *t
 bool transfer_has_flows(const struct sim *s, const struct task_id *id, const struct task *t);
 
 /* Each returns how many flows it starts, each to end in fn(s, id, start time). */
-uint32_t transfer_stores(struct sim *s, uint32_t rank, const struct task *t, engine_fn *fn,
-                         uint64_t id);
-uint32_t transfer_pull(struct sim *s, uint32_t rank, uint32_t from, uint64_t bytes, engine_fn *fn,
-                       uint64_t id);
+uint32_t transfer_stores(struct sim *s, uint32_t rank, const struct task *t, engine_fn *fn, uint64_t id);
+uint32_t transfer_pull(struct sim *s, uint32_t rank, uint32_t from, uint64_t bytes, engine_fn *fn, uint64_t id);
 /* What a REDUCE adds: of one rank, or of the node. */
 uint32_t transfer_addends(struct sim *s, uint32_t rank, const struct task *t, engine_fn *fn, uint64_t id);
 
 /* The rows that a GATHER_ROWS or COMBINE_ROWS pulls from peers: one flow from all of them.  The CTA's rate is shared
  * by all rows, its own included, so that they end together; what a COMBINE_ROWS reads also passes its adders. */
-uint32_t transfer_gather(struct sim *s, const struct task_id *id, const struct task *t, engine_fn *fn,
-                         uint64_t worker);
+uint32_t transfer_gather(struct sim *s, const struct task_id *id, const struct task *t, engine_fn *fn, uint64_t worker);
 uint64_t transfer_gather_ps(const struct sim *s, const struct task_id *id, const struct task *t);
 
 /* What a ROUTE reads and writes: its part of the table twice, to count and to place, and what it places. */

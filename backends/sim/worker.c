@@ -35,8 +35,7 @@ static void piece_done(void *arg, uint64_t index, uint64_t unused)
 static void flow_done(void *arg, uint64_t index, uint64_t started_ps)
 {
     struct sim *s = arg;
-    uint64_t late_ps =
-        jitter_extra(s, DELAY_FLOW, s->workers[index].id.rank, sim_now(s) - started_ps);
+    uint64_t late_ps = jitter_extra(s, DELAY_FLOW, s->workers[index].id.rank, sim_now(s) - started_ps);
 
     if (late_ps > 0)
         engine_after(s->engine, late_ps, piece_done, s, index, 0);
@@ -48,8 +47,7 @@ static void flow_done(void *arg, uint64_t index, uint64_t started_ps)
 static bool charge(struct sim *s, struct worker *w, uint64_t ps)
 {
     if (ps > 0) {
-        uint64_t spread_ps =
-            jitter_spread(s, DELAY_WORK, w->id.rank, fault_work_ps(s, w->id.rank, ps));
+        uint64_t spread_ps = jitter_spread(s, DELAY_WORK, w->id.rank, fault_work_ps(s, w->id.rank, ps));
 
         w->pending++;
         engine_after(s->engine, spread_ps, piece_done, s, worker_index(s, w), 0);
@@ -185,8 +183,8 @@ static bool phase_reserve(struct sim *s, struct worker *w)
 static bool phase_work(struct sim *s, struct worker *w)
 {
     static const enum phase next[] = {
-        [OP_NOP] = PHASE_FINISH,  [OP_GEMM] = PHASE_STORE, [OP_COPY] = PHASE_MOVE,
-        [OP_REDUCE] = PHASE_MOVE, [OP_PUT] = PHASE_PUSH, [OP_ATTENTION] = PHASE_STORE,
+        [OP_NOP] = PHASE_FINISH,       [OP_GEMM] = PHASE_STORE,   [OP_COPY] = PHASE_MOVE,
+        [OP_REDUCE] = PHASE_MOVE,      [OP_PUT] = PHASE_PUSH,     [OP_ATTENTION] = PHASE_STORE,
         [OP_GATHER_ROWS] = PHASE_MOVE, [OP_ROUTE] = PHASE_FINISH, [OP_COMBINE_ROWS] = PHASE_MOVE,
     };
     uint64_t ps = w->owed_ps + cost_epilogue(s->machine, &w->task);
@@ -200,8 +198,7 @@ static bool phase_work(struct sim *s, struct worker *w)
         pull(s, w, w->task.addend.rank, bytes);
     }
     if (w->task.op == OP_ROUTE)
-        ps += cost_bytes(transfer_route_bytes(s->program, w->id.rank, w->task.route),
-                         s->machine->copy.reduce_rate);
+        ps += cost_bytes(transfer_route_bytes(s->program, w->id.rank, w->task.route), s->machine->copy.reduce_rate);
     if (w->phase == PHASE_MOVE && transfer_has_flows(s, &w->id, &w->task))
         ps = cost_before_flows(s->machine, ps);
     return charge(s, w, ps);
@@ -283,11 +280,10 @@ static void look_for_interrupt(struct sim *s)
 static void worker_run(struct sim *s, struct worker *w)
 {
     static bool (*const phases[])(struct sim *, struct worker *) = {
-        [PHASE_INDEXED] = phase_indexed,
-        [PHASE_POP] = phase_pop,       [PHASE_ENTRY] = phase_entry,     [PHASE_STEPS] = phase_steps,
-        [PHASE_LATE] = phase_late,     [PHASE_RESERVE] = phase_reserve, [PHASE_WORK] = phase_work,
-        [PHASE_MOVE] = phase_move,     [PHASE_STORE] = phase_store,     [PHASE_PUSH] = phase_push,
-        [PHASE_FINISH] = phase_finish,
+        [PHASE_INDEXED] = phase_indexed, [PHASE_POP] = phase_pop,       [PHASE_ENTRY] = phase_entry,
+        [PHASE_STEPS] = phase_steps,     [PHASE_LATE] = phase_late,     [PHASE_RESERVE] = phase_reserve,
+        [PHASE_WORK] = phase_work,       [PHASE_MOVE] = phase_move,     [PHASE_STORE] = phase_store,
+        [PHASE_PUSH] = phase_push,       [PHASE_FINISH] = phase_finish,
     };
 
     look_for_interrupt(s);

@@ -13,15 +13,19 @@
 /* Which keys rows of a kind are explained by. */
 static const struct part {
     enum measured_kind kind;
-    bool               steps;  /* the rows of gemm.steps, too */
-    bool               direct; /* each is read off benchmarks of its own */
-    const char        *keys[FIT_PARAMETERS_MAX];
+    bool steps;  /* the rows of gemm.steps, too */
+    bool direct; /* each is read off benchmarks of its own */
+    const char *keys[FIT_PARAMETERS_MAX];
 } parts[] = {
     {MEASURED_GEMM, true, false, {"gemm.fixed"}},
-    {MEASURED_ATTENTION, false, false,
+    {MEASURED_ATTENTION,
+     false,
+     false,
      {"attention.fixed", "attention.step_64", "attention.step_128", "program.attention", "program.attention_64"}},
     {MEASURED_COPY, false, false, {"copy.push_rate", "copy.pull_rate", "copy.drained", "copy.pipelined"}},
-    {MEASURED_QUANTITY, false, true,
+    {MEASURED_QUANTITY,
+     false,
+     true,
      {"host.launch", "host.issue", "host.event", "flag.dispatch", "flag.local", "flag.peer", "gemm.flush",
       "attention.carry", "copy.reduce_rate", "gpu.memory_rate", "nvlink.rate", "nvlink.engine_rate", "nvlink.engine"}},
 };
@@ -54,7 +58,7 @@ uint32_t calibrate_fitted_count(const struct calibration *c)
 
 struct fitting {
     const struct measured_model *model;
-    const struct measured      **rows;
+    const struct measured **rows;
 };
 
 static double ratio(void *arg, uint32_t row, const struct machine *m)
@@ -92,8 +96,8 @@ static void fit_part(const struct measured_model *model, const struct part *p, c
 {
     struct constant constants[FIT_PARAMETERS_MAX + MACHINE_TABLE_MAX];
     struct fitting fitting = {.model = model, .rows = calloc(all->count + 1, sizeof(void *))};
-    struct constants_fit fit = {.constants = constants, .ratio = ratio, .arg = &fitting, .rounds = ROUNDS,
-                                .knee = KNEE};
+    struct constants_fit fit = {
+        .constants = constants, .ratio = ratio, .arg = &fitting, .rounds = ROUNDS, .knee = KNEE};
 
     assert(fitting.rows);
     for (uint32_t i = 0; i < all->count; i++)
@@ -109,8 +113,8 @@ static void fit_part(const struct measured_model *model, const struct part *p, c
 
 struct reading {
     const struct calibrate_request *request;
-    struct calibration             *calibration;
-    struct measured_rows           *rows;
+    struct calibration *calibration;
+    struct measured_rows *rows;
 };
 
 static void note_file(struct calibration *c, const char *path)

@@ -11,7 +11,7 @@
 /* Constants that are still fitted, and which of the part's each is. */
 struct choice {
     struct constant constants[FIT_PARAMETERS_MAX];
-    uint32_t        which[FIT_PARAMETERS_MAX], count;
+    uint32_t which[FIT_PARAMETERS_MAX], count;
 };
 
 static void drop(struct choice *c, uint32_t i)
@@ -123,8 +123,11 @@ void calibrate_fit(struct calibration *c, const struct constants_fit *fit, bool 
     assert(fit->row_count > 0 && c->value_count + fit->count <= sizeof c->values / sizeof c->values[0]);
     for (uint32_t i = 0; i < fit->count; i++) {
         double value = constant_get(&fit->constants[i], &before);
-        values[i] = (struct calibrated){.constant = fit->constants[i], .state = CALIBRATED_OPEN, .direct = direct,
-                                        .before = value, .fitted = value};
+        values[i] = (struct calibrated){.constant = fit->constants[i],
+                                        .state = CALIBRATED_OPEN,
+                                        .direct = direct,
+                                        .before = value,
+                                        .fitted = value};
         choice.constants[i] = fit->constants[i];
         choice.which[i] = i;
     }

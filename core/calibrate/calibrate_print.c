@@ -38,15 +38,15 @@ static void print_value(const struct calibrated *v, FILE *f)
 
 static void print_values(const struct calibration *c, FILE *f)
 {
-    fprintf(f,
-            "# value: of the machine file; fitted: to the rows below; spread: standard error, per cent;\n"
-            "# rows: measurements that move with the value\n"
-            "#\n"
-            "# constant                    value       fitted   spread   rows  verdict\n");
+    fprintf(f, "# value: of the machine file; fitted: to the rows below; spread: standard error, per cent;\n"
+               "# rows: measurements that move with the value\n"
+               "#\n"
+               "# constant                    value       fitted   spread   rows  verdict\n");
     for (uint32_t i = 0; i < c->value_count; i++)
         print_value(&c->values[i], f);
-    fprintf(f, "#\n# %u constants fitted, at most %d are wanted for a machine; those read off benchmarks of their own "
-               "do not count\n",
+    fprintf(f,
+            "#\n# %u constants fitted, at most %d are wanted for a machine; those read off benchmarks of their own "
+            "do not count\n",
             calibrate_fitted_count(c), CALIBRATE_FITTED_MAX);
 }
 
@@ -143,8 +143,9 @@ static void write_origin(const struct calibration *c, FILE *f)
     fprintf(f, "# What differs from machine %s, found by `mkernel calibrate` (mkernel %s)", c->base, build_version);
     for (uint32_t i = 0; i < c->file_count; i++)
         fprintf(f, "%s\n#   %s", i == 0 ? " from" : "", c->files[i]);
-    fprintf(f, "\n# \"fitted\": to so many rows, with the standard error; \"kept\": the old value, which the rows do not "
-               "tell from the fitted one.\n\n");
+    fprintf(f,
+            "\n# \"fitted\": to so many rows, with the standard error; \"kept\": the old value, which the rows do not "
+            "tell from the fitted one.\n\n");
     if (c->machine.derived)
         fprintf(f, "# %s has a base itself, so that it cannot be one: put these sections into its file.\n", c->base);
     else

@@ -75,7 +75,7 @@ double constant_round(const struct constant *c, double value)
 
 struct fitting {
     const struct constants_fit *fit;
-    struct machine              machine; /* what is not fitted */
+    struct machine machine; /* what is not fitted */
 };
 
 static void residuals(void *arg, const double *parameters, double *residuals_out)

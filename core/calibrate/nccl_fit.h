@@ -10,15 +10,15 @@
 /* A fit of one kind: which constants, and the rows they are fitted to. */
 struct nccl_fit {
     const struct nccl_rows *all;
-    char     family[VALIDATE_TEXT];  /* kind of node, or, across nodes, of network */
-    bool     across;
-    char     without[VALIDATE_TEXT]; /* the source that is left out; "": none */
-    struct machine machine;          /* the result: a machine of the kind with its constants */
+    char family[VALIDATE_TEXT]; /* kind of node, or, across nodes, of network */
+    bool across;
+    char without[VALIDATE_TEXT]; /* the source that is left out; "": none */
+    struct machine machine;      /* the result: a machine of the kind with its constants */
     struct constant constants[FIT_PARAMETERS_MAX];
     uint32_t constant_count;
     const struct nccl_row **rows;
-    double  *weights;
-    uint32_t row_count;              /* 0: there was nothing to fit to */
+    double *weights;
+    uint32_t row_count; /* 0: there was nothing to fit to */
 };
 
 /* All fits made so far. */

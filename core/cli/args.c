@@ -16,7 +16,7 @@
 
 int args_error(const struct args *a, const char *format, ...)
 {
-    char    text[1024];
+    char text[1024];
     va_list args;
 
     va_start(args, format);
@@ -56,7 +56,7 @@ static bool digits(const char *text, const char *end)
 
 static int take_world(const struct args *a, const struct flag *f, const char *text, struct world *out)
 {
-    const char  *x = strchr(text, 'x');
+    const char *x = strchr(text, 'x');
     struct world w = {0};
 
     if (x && digits(text, x) && digits(x + 1, x + 1 + strlen(x + 1)))
@@ -76,7 +76,7 @@ static int take_number(const struct args *a, const struct flag *f, const char *t
         [FLAG_NUMBER] = OPTION_NUMBER,
     };
     struct option row = {.name = f->name, .type = types[f->kind], .offset = f->offset, .min = f->min, .max = f->max};
-    char          why[256];
+    char why[256];
 
     if (option_parse(&row, request, text, NULL, why, sizeof why) >= 0)
         return GO_ON;
@@ -90,10 +90,10 @@ static int take_value(struct args *a, const struct flag *f, const char *text, vo
     a->given |= 1ull << (f - a->usage->flags);
     switch (f->kind) {
     case FLAG_SWITCH: *(bool *)field = true; return GO_ON;
-    case FLAG_TEXT:   *(const char **)field = text; return GO_ON;
-    case FLAG_SET:    a->sets[a->set_count++] = text; return GO_ON;
-    case FLAG_WORLD:  return take_world(a, f, text, (struct world *)field);
-    default:          return take_number(a, f, text, request);
+    case FLAG_TEXT: *(const char **)field = text; return GO_ON;
+    case FLAG_SET: a->sets[a->set_count++] = text; return GO_ON;
+    case FLAG_WORLD: return take_world(a, f, text, (struct world *)field);
+    default: return take_number(a, f, text, request);
     }
 }
 
@@ -113,7 +113,7 @@ static const struct flag *find_flag(const struct usage *u, const char *word, con
 
 static int unknown_flag(const struct args *a, const char *word)
 {
-    char           name[64], guess[128];
+    char name[64], guess[128];
     struct nearest n;
 
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
@@ -126,7 +126,7 @@ static int unknown_flag(const struct args *a, const char *word)
 /* The flag at argv[*i]; moves *i on when its value is the next word. */
 static int take_flag(struct args *a, int *i, void *request)
 {
-    const char        *value;
+    const char *value;
     const struct flag *f = find_flag(a->usage, a->argv[*i], &value);
 
     if (!f)
@@ -156,7 +156,7 @@ static int words_of(const char *name)
 int args_parse(struct args *a, const struct usage *usage, int argc, char **argv, void *request)
 {
     bool words_only = false; /* behind "--" */
-    int  code = GO_ON;
+    int code = GO_ON;
 
     *a = (struct args){.usage = usage, .argc = argc, .argv = argv};
     a->words = calloc((size_t)argc, sizeof *a->words);
@@ -189,11 +189,11 @@ void args_fini(struct args *a)
 const struct usage *args_choose(const struct usage *usages, int argc, char **argv, int *code_out)
 {
     const char *word = argc > 1 ? argv[1] : "";
-    char        names[128] = "";
+    char names[128] = "";
 
     for (const struct usage *u = usages; u->name; u++) {
         const char *second = strchr(u->name, ' ') + 1;
-        size_t      used = strlen(names);
+        size_t used = strlen(names);
 
         if (strcmp(second, word) == 0)
             return u;

@@ -19,41 +19,44 @@ enum flag_kind {
 };
 
 struct flag {
-    const char    *name;  /* "--backend"; NULL ends the table */
-    const char    *value; /* "NAME" in help; NULL for a switch */
-    const char    *help;  /* one line */
+    const char *name;  /* "--backend"; NULL ends the table */
+    const char *value; /* "NAME" in help; NULL for a switch */
+    const char *help;  /* one line */
     enum flag_kind kind;
-    size_t         offset;
-    double         min, max; /* of numbers */
+    size_t offset;
+    double min, max; /* of numbers */
 };
 
 /* The flag of every verb that reads a scenario. */
-#define FLAG_SET_ROW {"--set", "KEY=VALUE", "override a key of the scenario; may be repeated", FLAG_SET, 0, 0, 0}
+#define FLAG_SET_ROW                                                                                                   \
+    {                                                                                                                  \
+        "--set", "KEY=VALUE", "override a key of the scenario; may be repeated", FLAG_SET, 0, 0, 0                     \
+    }
 
 #define WORDS_ANY INT32_MAX
 
 struct usage {
-    const char        *name;    /* "run", "import topology"; NULL ends a list of them */
-    const char        *takes;   /* "FILE... [options]" */
-    const char        *about;   /* what it does, a line or more */
-    const char        *example;
+    const char *name;  /* "run", "import topology"; NULL ends a list of them */
+    const char *takes; /* "FILE... [options]" */
+    const char *about; /* what it does, a line or more */
+    const char *example;
     const struct flag *flags;
-    const char        *words;   /* what the words are, to ask for them: "scenario" */
-    int                words_min, words_max;
+    const char *words; /* what the words are, to ask for them: "scenario" */
+    int words_min, words_max;
 };
 
 struct args {
     const struct usage *usage;
-    int                 argc;
-    char              **argv;
-    const char        **words, **sets;
-    uint32_t            word_count, set_count;
-    uint64_t            given; /* bit i: flags[i] was there */
+    int argc;
+    char **argv;
+    const char **words, **sets;
+    uint32_t word_count, set_count;
+    uint64_t given; /* bit i: flags[i] was there */
 };
 
 /* argv[0] is the verb, as `usage->name` begins.  Fills the request by the table; a flag given twice counts as it was
  * given last.  -1: go on; else the exit code, everything said (--help too).  args_fini() is due in any case. */
-int  args_parse(struct args *a, const struct usage *usage, int argc, char **argv, void *request);
+int args_parse(struct args *a, const struct usage *usage, int argc, char **argv, void *request);
 void args_fini(struct args *a);
 
 /* For verbs of two words: the usage that argv[1] names.  NULL: everything said, *code_out is the exit code. */

@@ -9,7 +9,7 @@
 
 struct order {
     struct calibrate_request request;
-    const char              *output;
+    const char *output;
 };
 
 static const struct flag flags[] = {
@@ -59,8 +59,8 @@ static enum status calibrate(const struct order *o, const struct registry *r)
 int cmd_calibrate(int argc, char **argv, const struct registry *r)
 {
     struct order o = {.request = {.results = "results"}};
-    struct args  a;
-    int          code = args_parse(&a, &usage, argc, argv, &o);
+    struct args a;
+    int code = args_parse(&a, &usage, argc, argv, &o);
 
     if (code < 0 && o.output && strcmp(o.output, "-") == 0)
         code = args_error(&a, "--output -: the tables go to standard output; expected the name of a file");

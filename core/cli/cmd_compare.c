@@ -11,8 +11,8 @@
 
 struct order {
     const char *junit;
-    double      threshold_percent;
-    bool        csv, quiet;
+    double threshold_percent;
+    bool csv, quiet;
     const char *paths[2];
 };
 
@@ -42,8 +42,8 @@ static const struct usage usage = {
 /* ---- printing ---- */
 
 static const struct column columns[] = {
-    {"point", "", true},      {"A", "us", false}, {"B", "us", false},    {"change", "%", false},
-    {"spread", "%", false},   {"verdict", "", true}, {NULL, NULL, false},
+    {"point", "", true},    {"A", "us", false},    {"B", "us", false},  {"change", "%", false},
+    {"spread", "%", false}, {"verdict", "", true}, {NULL, NULL, false},
 };
 
 static void print_table(const struct matches *m)
@@ -96,12 +96,11 @@ static void print_sum(const struct matches *m, double threshold_percent)
 {
     printf("%zu points in common: %zu slower by more than %g %%, %zu faster, %zu the same, %zu within their spread, "
            "%zu failed, %zu fixed, %zu without a time\n",
-           m->count, m->of[MATCH_SLOWER], threshold_percent, m->of[MATCH_FASTER], m->of[MATCH_SAME],
-           m->of[MATCH_NOISE], m->of[MATCH_FAILED], m->of[MATCH_FIXED], m->of[MATCH_NO_TIME]);
+           m->count, m->of[MATCH_SLOWER], threshold_percent, m->of[MATCH_FASTER], m->of[MATCH_SAME], m->of[MATCH_NOISE],
+           m->of[MATCH_FAILED], m->of[MATCH_FIXED], m->of[MATCH_NO_TIME]);
 }
 
-static void print(const struct order *o, const struct records *a, const struct records *b,
-                  const struct matches *m)
+static void print(const struct order *o, const struct records *a, const struct records *b, const struct matches *m)
 {
     if (o->csv) {
         print_csv(m);
@@ -175,8 +174,8 @@ static enum status compare_files(const struct order *o)
 int cmd_compare(int argc, char **argv, const struct registry *r)
 {
     struct order o = {.threshold_percent = 2};
-    struct args  a;
-    int          code = args_parse(&a, &usage, argc, argv, &o);
+    struct args a;
+    int code = args_parse(&a, &usage, argc, argv, &o);
 
     (void)r;
     if (code < 0) {

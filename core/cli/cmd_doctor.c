@@ -13,12 +13,12 @@
 #include "core/run/plan.h"
 
 #define MEMORY_WANTED_BYTES (1ull << 30) /* what the shipped scenarios get by with */
-#define DOCTOR_SCHEMA       1
+#define DOCTOR_SCHEMA 1
 
 struct request {
     const struct args *args; /* the scenario, if any, and its sets */
-    const char        *backend, *root;
-    bool               json;
+    const char *backend, *root;
+    bool json;
 };
 
 enum { BACKEND, SET };
@@ -44,15 +44,14 @@ static const struct usage usage = {
     .words_max = 1,
 };
 
-const struct doctor_check *const doctor_tables[] = {doctor_host_checks, doctor_gpu_checks, doctor_net_checks,
-                                                    NULL};
+const struct doctor_check *const doctor_tables[] = {doctor_host_checks, doctor_gpu_checks, doctor_net_checks, NULL};
 
 /* ---- what a scenario needs ---- */
 
 static bool option_is(const struct backend *b, const void *options, const char *name, const char *value)
 {
     const struct option *o = option_find(b->options, name);
-    char                 text[OPTION_TEXT_BYTES];
+    char text[OPTION_TEXT_BYTES];
 
     if (!o)
         return false;
@@ -63,7 +62,7 @@ static bool option_is(const struct backend *b, const void *options, const char *
 static unsigned backend_needs(const struct backend *b, const void *options)
 {
     unsigned needs = 0;
-    bool     cuda = strcmp(b->name, "cuda") == 0;
+    bool cuda = strcmp(b->name, "cuda") == 0;
 
     if (cuda)
         needs |= NEED_CUDA;
@@ -89,16 +88,15 @@ static enum status read_needs(struct doctor *d, const struct request *q, const s
 {
     struct scenario s = {0};
     struct run_plan plan = {0};
-    enum status     st = scenario_load(q->args->words[0], d->registry, q->backend, q->args->sets,
-                                       q->args->set_count, &s);
+    enum status st = scenario_load(q->args->words[0], d->registry, q->backend, q->args->sets, q->args->set_count, &s);
 
     if (st >= 0)
         st = run_plan_create(&s, UINT64_MAX, NULL, &plan);
     if (st >= 0) {
         *backend_out = s.backend;
         d->needs |= backend_needs(s.backend, s.backend_options);
-        d->memory_wanted_bytes = max_u64(largest_bytes(plan.points, plan.point_count),
-                                         largest_bytes(plan.checks, plan.check_count));
+        d->memory_wanted_bytes =
+            max_u64(largest_bytes(plan.points, plan.point_count), largest_bytes(plan.checks, plan.check_count));
     }
     run_plan_destroy(&plan);
     scenario_fini(&s);
@@ -112,13 +110,13 @@ enum verdict { VERDICT_OK, VERDICT_ABSENT, VERDICT_MISSING, VERDICT_UNKNOWN };
 static const char *const verdict_words[] = {"ok", "absent (optional)", "missing", "not looked at"};
 
 struct report {
-    json_t  *checks; /* NULL: lines are wanted */
+    json_t *checks; /* NULL: lines are wanted */
     uint32_t missing;
 };
 
 static void report_add(struct report *r, enum verdict v, const struct doctor_check *c, const struct finding *f)
 {
-    bool    remedy = (v == VERDICT_ABSENT || v == VERDICT_MISSING) && c->remedy[0];
+    bool remedy = (v == VERDICT_ABSENT || v == VERDICT_MISSING) && c->remedy[0];
     json_t *o;
 
     r->missing += v == VERDICT_MISSING;
@@ -151,9 +149,9 @@ static void look_at_transports(const struct doctor *d, struct report *r)
 {
     for (size_t i = 0; transport_list[i] && !d->root[0]; i++) {
         const struct transport *t = transport_list[i];
-        struct finding          f = {0};
-        char                    name[64];
-        struct doctor_check     c = {.name = name, .use = t->title, .remedy = ""};
+        struct finding f = {0};
+        char name[64];
+        struct doctor_check c = {.name = name, .use = t->title, .remedy = ""};
 
         snprintf(name, sizeof name, "%s transport", t->name);
         f.ok = transport_available(t, f.text, sizeof f.text) >= 0;
@@ -166,9 +164,9 @@ static void look_at_backends(const struct doctor *d, const struct backend *wante
 {
     for (size_t i = 0; d->registry->backends[i]; i++) {
         const struct backend *b = d->registry->backends[i];
-        struct finding        f = {0};
-        char                  name[64];
-        struct doctor_check   c = {.name = name, .use = b->title, .remedy = ""};
+        struct finding f = {0};
+        char name[64];
+        struct doctor_check c = {.name = name, .use = b->title, .remedy = ""};
 
         snprintf(name, sizeof name, "%s backend", b->name);
         f.ok = b->available(f.text, sizeof f.text) >= 0;
@@ -178,7 +176,7 @@ static void look_at_backends(const struct doctor *d, const struct backend *wante
 
 static void print_end(const struct request *q, const struct report *r)
 {
-    bool        scenario = q->args->word_count > 0;
+    bool scenario = q->args->word_count > 0;
     const char *what = scenario ? q->args->words[0] : "simulation and checks";
 
     if (r->missing == 0)
@@ -233,12 +231,11 @@ static int check_arguments(const struct args *a, const struct request *q)
 int cmd_doctor(int argc, char **argv, const struct registry *r)
 {
     const struct backend *wanted = NULL;
-    struct args           a;
-    struct request        q = {.args = &a, .root = ""};
-    int                   code = args_parse(&a, &usage, argc, argv, &q);
-    struct doctor         d = {.root = q.root, .registry = r, .needs = NEED_ALWAYS,
-                               .memory_wanted_bytes = MEMORY_WANTED_BYTES};
-    enum status           st = ST_OK;
+    struct args a;
+    struct request q = {.args = &a, .root = ""};
+    int code = args_parse(&a, &usage, argc, argv, &q);
+    struct doctor d = {.root = q.root, .registry = r, .needs = NEED_ALWAYS, .memory_wanted_bytes = MEMORY_WANTED_BYTES};
+    enum status st = ST_OK;
 
     if (code < 0)
         code = check_arguments(&a, &q);

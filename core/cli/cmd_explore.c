@@ -15,14 +15,14 @@
 
 struct request {
     const struct args *args; /* the scenario and its sets */
-    bool               quiet;
-    uint64_t           seeds, first;
-    struct limits      limits;
+    bool quiet;
+    uint64_t seeds, first;
+    struct limits limits;
 };
 
 static const struct flag flags[] = {
-    {"--seeds", "N", "seeds to run of every program (default: 200)", FLAG_COUNT, offsetof(struct request, seeds),
-     1, 1e9},
+    {"--seeds", "N", "seeds to run of every program (default: 200)", FLAG_COUNT, offsetof(struct request, seeds), 1,
+     1e9},
     {"--first", "SEED", "the first of them (default: 1)", FLAG_COUNT, offsetof(struct request, first), 0, 1e18},
     FLAG_SET_ROW,
     {"--quiet", NULL, "print only failures", FLAG_SWITCH, offsetof(struct request, quiet), 0, 0},
@@ -59,8 +59,8 @@ static const struct backend *find_backend(const struct registry *r)
 static void say_failure(const struct request *q, const struct explore_result *found)
 {
     const struct run_unit *u = found->failed;
-    const struct point    *p = u->point;
-    char                   text[PROBLEM_TEXT_BYTES];
+    const struct point *p = u->point;
+    char text[PROBLEM_TEXT_BYTES];
 
     log_error("%s: %s %s, %s, %" PRIu32 " x %" PRIu32 " GPUs, fails with seed %" PRIu64 ": %s", q->args->words[0],
               p->kernel->name, p->variant, problem_text(p->kernel->family, &u->problem, text), p->world.nodes,
@@ -74,8 +74,8 @@ static void say_failure(const struct request *q, const struct explore_result *fo
 
 static enum status search(const struct request *q, struct explore_plan *plan)
 {
-    struct progress   progress;
-    uint64_t          since_ns = clock_now_ns();
+    struct progress progress;
+    uint64_t since_ns = clock_now_ns();
     struct explore_result found;
     struct run_config config = limits_config(&q->limits, &progress);
     enum status st;
@@ -96,9 +96,9 @@ static enum status search(const struct request *q, struct explore_plan *plan)
 static enum status explore(const struct request *q, const struct registry *r)
 {
     const struct backend *backend = find_backend(r);
-    struct explore_plan   plan = {0};
-    struct scenario       s = {0};
-    enum status           st;
+    struct explore_plan plan = {0};
+    struct scenario s = {0};
+    enum status st;
 
     st = scenario_load(q->args->words[0], r, NULL, q->args->sets, q->args->set_count, &s);
     if (st >= 0)
@@ -114,10 +114,10 @@ static enum status explore(const struct request *q, const struct registry *r)
 
 int cmd_explore(int argc, char **argv, const struct registry *r)
 {
-    struct host    host = host_read();
-    struct args    a;
+    struct host host = host_read();
+    struct args a;
     struct request q = {.args = &a, .seeds = 200, .first = 1, .limits = limits_of(&host)};
-    int            code = args_parse(&a, &usage, argc, argv, &q);
+    int code = args_parse(&a, &usage, argc, argv, &q);
 
     if (code < 0) {
         signals_catch();

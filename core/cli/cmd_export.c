@@ -27,35 +27,38 @@ static const struct flag goal_flags[] = {
 enum { PLATFORM, GOAL };
 
 static const struct usage usages[] = {
-    [PLATFORM] = {
-        .name = "export platform",
-        .takes = "MACHINE [options]",
-        .about = "Writes a machine as SimGrid platform XML (docs/export.md).",
-        .example = "mkernel export platform hgx-h200-cx7 --world 2x8 --output hgx.xml",
-        .flags = platform_flags,
-        .words = "machine",
-        .words_min = 1,
-        .words_max = 1,
-    },
-    [GOAL] = {
-        .name = "export goal",
-        .takes = "SCENARIO --output FILE [options]",
-        .about = "Simulates one point and writes what its workers did as a GOAL schedule, which LogGOPSim, ATLAHS and\n"
-                 "others replay (docs/export.md).  Graphviz of a small program: mkernel show FILE --dot.",
-        .example = "mkernel export goal scenarios/quickstart.yaml --point 0 --output ag.goal",
-        .flags = goal_flags,
-        .words = "scenario",
-        .words_min = 1,
-        .words_max = 1,
-    },
+    [PLATFORM] =
+        {
+            .name = "export platform",
+            .takes = "MACHINE [options]",
+            .about = "Writes a machine as SimGrid platform XML (docs/export.md).",
+            .example = "mkernel export platform hgx-h200-cx7 --world 2x8 --output hgx.xml",
+            .flags = platform_flags,
+            .words = "machine",
+            .words_min = 1,
+            .words_max = 1,
+        },
+    [GOAL] =
+        {
+            .name = "export goal",
+            .takes = "SCENARIO --output FILE [options]",
+            .about =
+                "Simulates one point and writes what its workers did as a GOAL schedule, which LogGOPSim, ATLAHS and\n"
+                "others replay (docs/export.md).  Graphviz of a small program: mkernel show FILE --dot.",
+            .example = "mkernel export goal scenarios/quickstart.yaml --point 0 --output ag.goal",
+            .flags = goal_flags,
+            .words = "scenario",
+            .words_min = 1,
+            .words_max = 1,
+        },
     {0},
 };
 
 static int platform(int argc, char **argv)
 {
     struct export_platform q = {.machine = NULL};
-    struct args            a;
-    int                    code = args_parse(&a, &usages[PLATFORM], argc, argv, &q);
+    struct args a;
+    int code = args_parse(&a, &usages[PLATFORM], argc, argv, &q);
 
     if (code < 0) {
         q.machine = a.words[0];
@@ -68,8 +71,8 @@ static int platform(int argc, char **argv)
 static int goal(int argc, char **argv, const struct registry *r)
 {
     struct export_goal q = {.registry = r};
-    struct args        a;
-    int                code = args_parse(&a, &usages[GOAL], argc, argv, &q);
+    struct args a;
+    int code = args_parse(&a, &usages[GOAL], argc, argv, &q);
 
     if (code < 0 && !q.output)
         code = args_error(&a, "where to? --output FILE");
@@ -86,7 +89,7 @@ static int goal(int argc, char **argv, const struct registry *r)
 
 int cmd_export(int argc, char **argv, const struct registry *r)
 {
-    int                 code;
+    int code;
     const struct usage *usage = args_choose(usages, argc, argv, &code);
 
     if (!usage)

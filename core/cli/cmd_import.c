@@ -33,36 +33,38 @@ static const struct flag nccl_tests_flags[] = {
 enum { TOPOLOGY, NCCL_TESTS };
 
 static const struct usage usages[] = {
-    [TOPOLOGY] = {
-        .name = "import topology",
-        .takes = "FILE.xml [GRAPH.xml] [options]",
-        .about = "Writes a machine file from what NCCL dumps of a node (NCCL_TOPO_DUMP_FILE) and of its graphs\n"
-                 "(NCCL_GRAPH_DUMP_FILE); docs/import.md says what becomes of what.",
-        .example = "mkernel import topology topo.xml graph.xml --output mine.yaml",
-        .flags = topology_flags,
-        .words = "file",
-        .words_min = 1,
-        .words_max = 2,
-    },
-    [NCCL_TESTS] = {
-        .name = "import nccl-tests",
-        .takes = "FILE [options]",
-        .about = "Writes a result file from the text or JSON output of nccl-tests, which compare and report take\n"
-                 "beside simulated ones (docs/import.md).",
-        .example = "mkernel import nccl-tests all_gather.txt --output measured.jsonl",
-        .flags = nccl_tests_flags,
-        .words = "file",
-        .words_min = 1,
-        .words_max = 1,
-    },
+    [TOPOLOGY] =
+        {
+            .name = "import topology",
+            .takes = "FILE.xml [GRAPH.xml] [options]",
+            .about = "Writes a machine file from what NCCL dumps of a node (NCCL_TOPO_DUMP_FILE) and of its graphs\n"
+                     "(NCCL_GRAPH_DUMP_FILE); docs/import.md says what becomes of what.",
+            .example = "mkernel import topology topo.xml graph.xml --output mine.yaml",
+            .flags = topology_flags,
+            .words = "file",
+            .words_min = 1,
+            .words_max = 2,
+        },
+    [NCCL_TESTS] =
+        {
+            .name = "import nccl-tests",
+            .takes = "FILE [options]",
+            .about = "Writes a result file from the text or JSON output of nccl-tests, which compare and report take\n"
+                     "beside simulated ones (docs/import.md).",
+            .example = "mkernel import nccl-tests all_gather.txt --output measured.jsonl",
+            .flags = nccl_tests_flags,
+            .words = "file",
+            .words_min = 1,
+            .words_max = 1,
+        },
     {0},
 };
 
 static int topology(int argc, char **argv)
 {
     struct import_topology q = {.paths = NULL};
-    struct args            a;
-    int                    code = args_parse(&a, &usages[TOPOLOGY], argc, argv, &q);
+    struct args a;
+    int code = args_parse(&a, &usages[TOPOLOGY], argc, argv, &q);
 
     if (code < 0) {
         q.paths = a.words;
@@ -83,8 +85,8 @@ static bool names_a_collective(const char *text)
 static int nccl_tests(int argc, char **argv)
 {
     struct import_nccl_tests q = {.argc = argc, .argv = argv};
-    struct args              a;
-    int                      code = args_parse(&a, &usages[NCCL_TESTS], argc, argv, &q);
+    struct args a;
+    int code = args_parse(&a, &usages[NCCL_TESTS], argc, argv, &q);
 
     if (code < 0 && q.collective && !names_a_collective(q.collective))
         code = args_error(&a, "--collective %s: expected a name such as all_gather", q.collective);
@@ -98,7 +100,7 @@ static int nccl_tests(int argc, char **argv)
 
 int cmd_import(int argc, char **argv, const struct registry *r)
 {
-    int                 code;
+    int code;
     const struct usage *usage = args_choose(usages, argc, argv, &code);
 
     (void)r;

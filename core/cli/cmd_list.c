@@ -40,7 +40,7 @@ static void list_backends(const struct registry *r)
     printf("backends\n");
     for (size_t i = 0; r->backends[i]; i++) {
         const struct backend *b = r->backends[i];
-        char                  why[256] = "";
+        char why[256] = "";
 
         printf("\n  %s: %s", b->name, b->title);
         if (b->available(why, sizeof why) < 0)
@@ -56,7 +56,7 @@ static void list_transports(const struct registry *r)
     printf("transports\n");
     for (size_t i = 0; transport_list[i]; i++) {
         const struct transport *t = transport_list[i];
-        char                    why[256] = "";
+        char why[256] = "";
 
         printf("\n  %s: %s", t->name, t->title);
         if (transport_available(t, why, sizeof why) < 0)
@@ -86,7 +86,7 @@ static void list_machines(const struct registry *r)
 static void print_scenario(const char *path)
 {
     FILE *f = fopen(path, "r");
-    char  line[256] = "";
+    char line[256] = "";
 
     if (f && !fgets(line, sizeof line, f))
         line[0] = 0;
@@ -111,7 +111,7 @@ static void print_scenarios_of(const char *pattern)
 static void list_scenarios(const struct registry *r)
 {
     glob_t here;
-    bool   is_here = glob("scenarios/*.yaml", 0, NULL, &here) == 0;
+    bool is_here = glob("scenarios/*.yaml", 0, NULL, &here) == 0;
 
     (void)r;
     printf("scenarios\n");
@@ -135,16 +135,19 @@ static const struct section {
     void (*print)(const struct registry *r);
     bool in_overview;
 } sections[] = {
-    {"kernels", list_kernels, true},     {"backends", list_backends, true},
-    {"transports", list_transports, true}, {"machines", list_machines, true},
-    {"scenarios", list_scenarios, true}, {"keys", list_keys, false},
+    {"kernels", list_kernels, true},
+    {"backends", list_backends, true},
+    {"transports", list_transports, true},
+    {"machines", list_machines, true},
+    {"scenarios", list_scenarios, true},
+    {"keys", list_keys, false},
     {NULL, NULL, false},
 };
 
 static int print_section(const struct args *a, const char *name, const struct registry *r)
 {
     struct nearest n;
-    char           guess[128];
+    char guess[128];
 
     nearest_begin(&n, name);
     for (const struct section *s = sections; s->name; s++) {
@@ -180,7 +183,7 @@ static int print_overview(const struct registry *r)
 int cmd_list(int argc, char **argv, const struct registry *r)
 {
     struct args a;
-    int         code = args_parse(&a, &usage, argc, argv, NULL);
+    int code = args_parse(&a, &usage, argc, argv, NULL);
 
     if (code < 0)
         code = a.word_count > 0 ? print_sections(&a, r) : print_overview(r);

@@ -9,8 +9,8 @@
 
 struct order {
     struct machine_request request;
-    const char            *output;
-    bool                   detect;
+    const char *output;
+    bool detect;
 };
 
 enum { GPU, GPUS, NICS, GBPS, NODES, NAME, OUTPUT, DETECT };

@@ -13,8 +13,8 @@
 
 struct request {
     const struct args *args; /* the result files */
-    const char        *output, *trace, *published;
-    uint64_t           rank;
+    const char *output, *trace, *published;
+    uint64_t rank;
 };
 
 static const struct flag flags[] = {
@@ -123,9 +123,9 @@ static enum status report_files(const struct request *q)
 
 int cmd_report(int argc, char **argv, const struct registry *r)
 {
-    struct args    a;
+    struct args a;
     struct request q = {.args = &a, .output = "report.html"};
-    int            code = args_parse(&a, &usage, argc, argv, &q);
+    int code = args_parse(&a, &usage, argc, argv, &q);
 
     (void)r;
     if (code < 0)

@@ -12,15 +12,14 @@
 
 #define TRACE_LIMIT_BYTES (64 << 20)
 
-#define SET_BYTES         64
-#define TRANSPORTING_MAX  2 /* backends with transports: the words "--transport NAME" leave room for as many sets */
+#define SET_BYTES 64
+#define TRANSPORTING_MAX 2 /* backends with transports: the words "--transport NAME" leave room for as many sets */
 
 #define REQUEST(member) offsetof(struct run_request, member)
 
-#define SHARED_FLAGS                                                                                                 \
-    FLAG_SET_ROW,                                                                                                    \
-    {"--quiet", NULL, "print only the final sentences and errors", FLAG_SWITCH, REQUEST(quiet), 0, 0},               \
-    LIMITS_FLAGS(run_request, "runs", "kill a run")
+#define SHARED_FLAGS                                                                                                   \
+    FLAG_SET_ROW, {"--quiet", NULL, "print only the final sentences and errors", FLAG_SWITCH, REQUEST(quiet), 0, 0},   \
+        LIMITS_FLAGS(run_request, "runs", "kill a run")
 
 static const struct flag run_flags[] = {
     SHARED_FLAGS,
@@ -97,7 +96,7 @@ static int run_files(struct run_request *q, const struct registry *r)
 static int run_with_nodes(struct run_request *q, const struct registry *r)
 {
     struct nodes nodes = {.count = 1};
-    int          code;
+    int code;
 
     signals_catch();
     if (!q->verify_only) {
@@ -134,12 +133,15 @@ static int set_transport(struct args *a, const struct registry *r, const char *n
 
 static int run_or_verify(const struct usage *usage, int argc, char **argv, const struct registry *r)
 {
-    struct host        host = host_read();
-    struct args        a;
-    struct run_request q = {.args = &a, .verify_only = usage == &verify_usage, .host = host,
-                            .limits = limits_of(&host), .trace_limit_bytes = TRACE_LIMIT_BYTES};
-    char               transports[TRANSPORTING_MAX][SET_BYTES];
-    int                code = args_parse(&a, usage, argc, argv, &q);
+    struct host host = host_read();
+    struct args a;
+    struct run_request q = {.args = &a,
+                            .verify_only = usage == &verify_usage,
+                            .host = host,
+                            .limits = limits_of(&host),
+                            .trace_limit_bytes = TRACE_LIMIT_BYTES};
+    char transports[TRANSPORTING_MAX][SET_BYTES];
+    int code = args_parse(&a, usage, argc, argv, &q);
 
     if (code < 0 && q.json && q.csv)
         code = args_error(&a, "--json and --csv are two forms; expected one of them");

@@ -11,9 +11,9 @@
 
 struct request {
     const struct args *args; /* the scenario and its sets */
-    const char        *backend, *tasks_text;
-    bool               dot;
-    uint64_t           rank, point_index, tasks;
+    const char *backend, *tasks_text;
+    bool dot;
+    uint64_t rank, point_index, tasks;
 };
 
 enum { BACKEND, SET, PROGRAM, POINT, TASKS, DOT };
@@ -49,7 +49,7 @@ static const struct usage usage = {
 static int read_tasks(const struct args *a, struct request *q)
 {
     static const struct option row = {.name = "--tasks", .type = OPTION_COUNT, .max = 1e15};
-    char                       why[256];
+    char why[256];
 
     if (strcmp(q->tasks_text, "all") == 0)
         q->tasks = SHOW_ALL_TASKS;
@@ -83,14 +83,13 @@ static enum status choose(const struct request *q, const struct scenario *s, con
 static enum status show_point(const struct request *q, const struct scenario *s)
 {
     const struct point *p;
-    struct program      program = {0};
-    struct complaint    c = {0};
-    enum status         st;
+    struct program program = {0};
+    struct complaint c = {0};
+    enum status st;
 
     TRY(choose(q, s, &p));
-    st = p->kernel->emit(&p->problem, p->world, p->machine,
-                         p->program == PROGRAM_FUSED ? FORM_FUSED : FORM_UNFUSED, p->params, &program,
-                         &c);
+    st = p->kernel->emit(&p->problem, p->world, p->machine, p->program == PROGRAM_FUSED ? FORM_FUSED : FORM_UNFUSED,
+                         p->params, &program, &c);
     if (st < 0) {
         scenario_complain(s, p, &c);
         return st;
@@ -106,7 +105,7 @@ static enum status show_point(const struct request *q, const struct scenario *s)
 static enum status show(const struct request *q, const struct registry *r)
 {
     struct scenario s = {0};
-    enum status     st = scenario_load(q->args->words[0], r, q->backend, q->args->sets, q->args->set_count, &s);
+    enum status st = scenario_load(q->args->words[0], r, q->backend, q->args->sets, q->args->set_count, &s);
 
     if (st >= 0 && (args_given(q->args, PROGRAM) || q->dot))
         st = show_point(q, &s);
@@ -118,9 +117,9 @@ static enum status show(const struct request *q, const struct registry *r)
 
 int cmd_show(int argc, char **argv, const struct registry *r)
 {
-    struct args    a;
+    struct args a;
     struct request q = {.args = &a, .tasks_text = "8"};
-    int            code = parse(&a, argc, argv, &q);
+    int code = parse(&a, argc, argv, &q);
 
     if (code < 0)
         code = status_exit_code(show(&q, r));

@@ -19,11 +19,11 @@
 
 struct request {
     const struct args *args; /* the scenario and its sets, and the command for the record */
-    const char        *backend, *output, *scenario;
-    bool               quiet, json;
-    uint64_t           points, time_ps, seed;
-    struct limits      limits;
-    struct host        host;
+    const char *backend, *output, *scenario;
+    bool quiet, json;
+    uint64_t points, time_ps, seed;
+    struct limits limits;
+    struct host host;
 };
 
 static const struct flag flags[] = {
@@ -86,10 +86,10 @@ static void put_record(const struct request *q, struct result_file *f, char *lin
 static enum status write_records(const struct request *q, const struct tune *t, struct result_file *f)
 {
     static const struct nodes alone = {.count = 1};
-    char           path[RESULT_PATH_BYTES];
+    char path[RESULT_PATH_BYTES];
     struct compare c;
-    uint64_t       failed = 0, written = 0;
-    enum status    st;
+    uint64_t failed = 0, written = 0;
+    enum status st;
 
     compare_create(t->units, t->unit_count, &c);
     put_record(q, f, record_run(t->scenario, &q->host, &alone, q->args->argc, q->args->argv));
@@ -132,14 +132,13 @@ static void explain_failure(const struct tune *t)
 {
     for (uint64_t i = 0; i < t->unit_count; i++) {
         const struct run_unit *u = &t->units[i];
-        char                   text[PROBLEM_TEXT_BYTES], params[TUNE_TEXT_BYTES];
+        char text[PROBLEM_TEXT_BYTES], params[TUNE_TEXT_BYTES];
 
         if (!u->result || u->result->status >= 0 || point_is_baseline(u->point))
             continue;
         tune_params_text(u->point, params);
         log_error("%s: %s, %s %s: %s", t->scenario->path, u->point->kernel->name,
-                  problem_text(u->point->kernel->family, &u->problem, text), params,
-                  status_text(u->result->status));
+                  problem_text(u->point->kernel->family, &u->problem, text), params, status_text(u->result->status));
         if (u->result->report[0])
             fprintf(stderr, "%s\n", u->result->report);
         return;
@@ -148,7 +147,7 @@ static void explain_failure(const struct tune *t)
 
 static enum status search(const struct request *q, const struct scenario *s, struct tune *t)
 {
-    struct progress    progress;
+    struct progress progress;
     struct tune_config config = {
         .points = q->points,
         .time_ns = q->time_ps / 1000,
@@ -169,7 +168,7 @@ static enum status search(const struct request *q, const struct scenario *s, str
 
 static enum status check_available(const struct scenario *s)
 {
-    char        why[256] = "";
+    char why[256] = "";
     enum status st = s->backend->available(why, sizeof why);
 
     if (st < 0)
@@ -180,9 +179,9 @@ static enum status check_available(const struct scenario *s)
 static enum status tune(const struct request *q, const struct registry *r)
 {
     struct result_file f = {0};
-    struct scenario    s = {0};
-    struct tune        t = {0};
-    enum status        st;
+    struct scenario s = {0};
+    struct tune t = {0};
+    enum status st;
 
     st = scenario_load(q->args->words[0], r, q->backend, q->args->sets, q->args->set_count, &s);
     if (st >= 0)
@@ -203,10 +202,10 @@ static enum status tune(const struct request *q, const struct registry *r)
 
 int cmd_tune(int argc, char **argv, const struct registry *r)
 {
-    struct host    host = host_read();
-    struct args    a;
+    struct host host = host_read();
+    struct args a;
     struct request q = {.args = &a, .host = host, .limits = limits_of(&host), .seed = 1};
-    int            code = args_parse(&a, &usage, argc, argv, &q);
+    int code = args_parse(&a, &usage, argc, argv, &q);
 
     if (code < 0) {
         if (q.points == 0 && q.time_ps == 0)

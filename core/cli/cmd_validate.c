@@ -57,8 +57,7 @@ static enum status conclude(const struct request *q, const struct validation *v)
     if (strcmp(q->output, "none") != 0)
         st = validate_write(v, groups, count, q->output);
     if (st >= 0)
-        st = q->record ? validate_record(groups, count, q->bounds)
-                       : validate_bounds(groups, count, q->bounds);
+        st = q->record ? validate_record(groups, count, q->bounds) : validate_bounds(groups, count, q->bounds);
     free(groups);
     return st;
 }

@@ -38,13 +38,12 @@ static const struct command *command_find(const char *name)
 static int unknown_command(const char *name)
 {
     struct nearest n;
-    char           guess[128];
+    char guess[128];
 
     nearest_begin(&n, name);
     for (const struct command *c = commands; c->name; c++)
         nearest_offer(&n, c->name);
-    log_error("unknown command \"%s\"%s (mkernel help lists them)", name,
-              nearest_text(&n, guess, sizeof guess));
+    log_error("unknown command \"%s\"%s (mkernel help lists them)", name, nearest_text(&n, guess, sizeof guess));
     return status_exit_code(ST_INPUT);
 }
 
@@ -61,7 +60,7 @@ static void print_commands(void)
 
 int cmd_help(int argc, char **argv, const struct registry *r)
 {
-    static char           help_flag[] = "--help";
+    static char help_flag[] = "--help";
     const struct command *c;
 
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
@@ -95,7 +94,6 @@ int cli_main(int argc, char **argv, const struct registry *r)
         printf("mkernel %s (%s)\n", build_version, build_commit);
         return flush_output(0);
     }
-    c = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ? command_find("help")
-                                                                     : command_find(argv[1]);
+    c = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ? command_find("help") : command_find(argv[1]);
     return c ? flush_output(c->run(argc - 1, argv + 1, r)) : unknown_command(argv[1]);
 }

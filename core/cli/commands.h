@@ -5,7 +5,7 @@
 #include "core/scenario/scenario.h"
 
 struct command {
-    const char *name; /* NULL ends the table */
+    const char *name;  /* NULL ends the table */
     const char *title; /* one line for `help` */
     int (*run)(int argc, char **argv, const struct registry *r);
 };

@@ -20,10 +20,10 @@ enum doctor_need {
 };
 
 struct doctor {
-    const char            *root; /* "": this machine; else a folder that holds a copy of another one's /proc, /sys */
+    const char *root; /* "": this machine; else a folder that holds a copy of another one's /proc, /sys */
     const struct registry *registry;
-    unsigned               needs; /* of enum doctor_need */
-    uint64_t               memory_wanted_bytes;
+    unsigned needs; /* of enum doctor_need */
+    uint64_t memory_wanted_bytes;
 };
 
 struct finding {
@@ -32,11 +32,11 @@ struct finding {
 };
 
 struct doctor_check {
-    const char *name;       /* NULL ends the table */
-    const char *use;        /* what for, one line */
-    const char *remedy;     /* what to do where it is not ok */
-    unsigned    needed_for; /* missing, not just absent, where one of these needs is asked for */
-    bool        live;       /* asks this machine itself: not looked at below a root */
+    const char *name;    /* NULL ends the table */
+    const char *use;     /* what for, one line */
+    const char *remedy;  /* what to do where it is not ok */
+    unsigned needed_for; /* missing, not just absent, where one of these needs is asked for */
+    bool live;           /* asks this machine itself: not looked at below a root */
     void (*look)(const struct doctor *d, const struct doctor_check *c, struct finding *out);
 };
 

@@ -32,8 +32,8 @@ bool doctor_line(const struct doctor *d, const char *path, char *out, size_t out
 bool doctor_value(const struct doctor *d, const char *path, const char *key, char *out, size_t out_bytes)
 {
     FILE *f = open_below(d, path);
-    char  line[PATH_BYTES];
-    bool  found = false;
+    char line[PATH_BYTES];
+    bool found = false;
 
     while (f && !found && fgets(line, sizeof line, f))
         if (strncmp(line, key, strlen(key)) == 0) {
@@ -50,7 +50,7 @@ bool doctor_value(const struct doctor *d, const char *path, const char *key, cha
 
 uint32_t doctor_each(const struct doctor *d, const char *pattern, doctor_path_fn *fn, void *arg)
 {
-    char   full[PATH_BYTES];
+    char full[PATH_BYTES];
     glob_t found;
     size_t count;
 
@@ -66,7 +66,7 @@ uint32_t doctor_each(const struct doctor *d, const char *pattern, doctor_path_fn
 
 void finding_add(struct finding *f, const char *format, ...)
 {
-    size_t  used = strlen(f->text);
+    size_t used = strlen(f->text);
     va_list args;
 
     used += (size_t)snprintf(f->text + used, sizeof f->text - used, "%s", used ? ", " : "");

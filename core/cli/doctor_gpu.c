@@ -8,7 +8,7 @@
 
 #include "core/cli/doctor.h"
 
-#define NVLINKS_MAX      18
+#define NVLINKS_MAX 18
 #define CUDA_VERSION_MIN 12000 /* the driver's, as it counts: 12.0 */
 
 /* The name of a function is all that a library is asked by: its headers need not be there. */
@@ -22,15 +22,15 @@ static void *find(void *library, const char *name)
 /* ---- the kernel's files ---- */
 
 struct models {
-    char     name[96];
+    char name[96];
     uint32_t count;
-    bool     mixed;
+    bool mixed;
 };
 
 static void add_model(const struct doctor *d, const char *path, void *arg)
 {
     struct models *m = arg;
-    char           model[sizeof m->name] = "unknown model";
+    char model[sizeof m->name] = "unknown model";
 
     doctor_value(d, path, "Model", model, sizeof model);
     m->mixed |= m->count > 0 && strcmp(m->name, model) != 0;
@@ -51,7 +51,7 @@ static void count_unbound(const struct doctor *d, const char *path, void *arg)
 static void look_gpus(const struct doctor *d, const struct doctor_check *c, struct finding *out)
 {
     struct models m = {0};
-    uint32_t      unbound = 0;
+    uint32_t unbound = 0;
 
     (void)c;
     doctor_each(d, "proc/driver/nvidia/gpus/*/information", add_model, &m);
@@ -81,7 +81,7 @@ static void look_cuda_driver(const struct doctor *d, const struct doctor_check *
 {
     int (*cuDriverGetVersion)(int *version);
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    int   version = 0;
+    int version = 0;
 
     (void)d, (void)c;
     FIND(library, cuDriverGetVersion);
@@ -100,7 +100,7 @@ static bool ask_driver_for_dma_buf(void)
     int (*cuInit)(unsigned flags);
     int (*cuDeviceGetAttribute)(int *value, int attribute, int device);
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    int   value = 0;
+    int value = 0;
 
     FIND(library, cuInit);
     FIND(library, cuDeviceGetAttribute);
@@ -114,7 +114,7 @@ static bool ask_driver_for_dma_buf(void)
 static bool driver_has_dma_buf(void)
 {
     pid_t child = fork();
-    int   status;
+    int status;
 
     if (child == 0)
         _exit(ask_driver_for_dma_buf() ? 0 : 1);
@@ -138,7 +138,7 @@ static void look_nccl(const struct doctor *d, const struct doctor_check *c, stru
 {
     int (*ncclGetVersion)(int *version);
     void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    int   version = 0;
+    int version = 0;
 
     doctor_look_part(d, c, out);
     snprintf(out->text, sizeof out->text, "header %s", out->ok ? "found" : "not found");
@@ -155,7 +155,7 @@ static void look_nccl(const struct doctor *d, const struct doctor_check *c, stru
 /* ---- NVML ---- */
 
 struct nvml {
-    void    *library;
+    void *library;
     unsigned count; /* GPUs */
     int (*nvmlInit_v2)(void);
     int (*nvmlShutdown)(void);
@@ -165,8 +165,7 @@ struct nvml {
     int (*nvmlDeviceGetNvLinkState)(void *device, unsigned link, int *active);
 };
 
-#define FIND_NVML(n, function) \
-    memcpy(&(n)->function, &(void *){find((n)->library, #function)}, sizeof(n)->function)
+#define FIND_NVML(n, function) memcpy(&(n)->function, &(void *){find((n)->library, #function)}, sizeof(n)->function)
 
 static void nvml_close(struct nvml *n)
 {
@@ -185,8 +184,8 @@ static bool nvml_open(struct nvml *n)
     FIND_NVML(n, nvmlDeviceGetHandleByIndex_v2);
     FIND_NVML(n, nvmlDeviceGetP2PStatus);
     FIND_NVML(n, nvmlDeviceGetNvLinkState);
-    if (n->nvmlInit_v2 && n->nvmlDeviceGetCount_v2 && n->nvmlDeviceGetHandleByIndex_v2 &&
-        n->nvmlDeviceGetP2PStatus && n->nvmlDeviceGetNvLinkState && n->nvmlInit_v2() == 0) {
+    if (n->nvmlInit_v2 && n->nvmlDeviceGetCount_v2 && n->nvmlDeviceGetHandleByIndex_v2 && n->nvmlDeviceGetP2PStatus &&
+        n->nvmlDeviceGetNvLinkState && n->nvmlInit_v2() == 0) {
         FIND_NVML(n, nvmlShutdown);
         if (n->nvmlDeviceGetCount_v2(&n->count) == 0)
             return true;
@@ -200,17 +199,16 @@ static bool nvml_open(struct nvml *n)
 static bool reaches(struct nvml *n, unsigned from, unsigned to)
 {
     void *a, *b;
-    int   status;
+    int status;
 
-    return n->nvmlDeviceGetHandleByIndex_v2(from, &a) == 0 &&
-           n->nvmlDeviceGetHandleByIndex_v2(to, &b) == 0 &&
+    return n->nvmlDeviceGetHandleByIndex_v2(from, &a) == 0 && n->nvmlDeviceGetHandleByIndex_v2(to, &b) == 0 &&
            n->nvmlDeviceGetP2PStatus(a, b, NVML_P2P_CAPABILITY_WRITE, &status) == 0 && status == 0;
 }
 
 static void look_p2p(const struct doctor *d, const struct doctor_check *c, struct finding *out)
 {
     struct nvml n;
-    uint32_t    pairs = 0, open = 0;
+    uint32_t pairs = 0, open = 0;
 
     (void)d, (void)c;
     if (!nvml_open(&n))
@@ -230,9 +228,9 @@ static void look_p2p(const struct doctor *d, const struct doctor_check *c, struc
 
 static uint32_t count_links(struct nvml *n, unsigned index)
 {
-    void    *device;
+    void *device;
     uint32_t count = 0;
-    int      active;
+    int active;
 
     if (n->nvmlDeviceGetHandleByIndex_v2(index, &device) != 0)
         return 0;
@@ -245,7 +243,7 @@ static uint32_t count_links(struct nvml *n, unsigned index)
 static void look_nvlink(const struct doctor *d, const struct doctor_check *c, struct finding *out)
 {
     struct nvml n;
-    uint32_t    least = UINT32_MAX, most = 0;
+    uint32_t least = UINT32_MAX, most = 0;
 
     (void)d, (void)c;
     if (!nvml_open(&n))
@@ -269,15 +267,15 @@ const struct doctor_check doctor_gpu_checks[] = {
      "use a machine with NVIDIA GPUs, or give the container access to them", NEED_CUDA, false, look_gpus},
     {"driver", "the NVIDIA kernel module", "install the driver, or load it: modprobe nvidia", NEED_CUDA, false,
      look_driver},
-    {"CUDA driver", "the cuda backend needs a driver for CUDA 12 or later", "install a newer driver", NEED_CUDA,
-     true, look_cuda_driver},
-    {"CUDA", "what the cuda backend was built with", "install nvcc of CUDA 12.5 or later and build again",
-     NEED_CUDA, false, doctor_look_part},
+    {"CUDA driver", "the cuda backend needs a driver for CUDA 12 or later", "install a newer driver", NEED_CUDA, true,
+     look_cuda_driver},
+    {"CUDA", "what the cuda backend was built with", "install nvcc of CUDA 12.5 or later and build again", NEED_CUDA,
+     false, doctor_look_part},
     {"NCCL", "measuring the baseline on real GPUs; simulation models it",
      "install libnccl2 and libnccl-dev and build again", 0, true, look_nccl},
     {"P2P", "stores and loads between the GPUs of a node",
-     "nvidia-smi topo -p2p w shows the pairs; in a virtual machine or behind an IOMMU peers may be cut off",
-     NEED_PEERS, true, look_p2p},
+     "nvidia-smi topo -p2p w shows the pairs; in a virtual machine or behind an IOMMU peers may be cut off", NEED_PEERS,
+     true, look_p2p},
     {"NVLink", "the fast way between the GPUs of a node",
      "nvidia-smi nvlink --status shows what is down; with a switch, see that nvidia-fabricmanager runs", 0, true,
      look_nvlink},

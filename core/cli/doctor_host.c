@@ -8,7 +8,7 @@
 #include "core/cli/doctor.h"
 #include "core/host.h"
 
-#define GIB                 (1024.0 * 1024 * 1024)
+#define GIB (1024.0 * 1024 * 1024)
 #define MEMLOCK_ENOUGH_BYTES (1ull << 30)
 
 void doctor_look_part(const struct doctor *d, const struct doctor_check *c, struct finding *out)
@@ -50,21 +50,21 @@ static void look_results(const struct doctor *d, const struct doctor_check *c, s
 /* "Max locked memory         8388608              8388608              bytes" */
 static void look_memlock(const struct doctor *d, const struct doctor_check *c, struct finding *out)
 {
-    char     limit[128];
+    char limit[128];
     uint64_t bytes;
 
     (void)c;
     if (!doctor_value(d, "proc/self/limits", "Max locked memory", limit, sizeof limit))
         return;
     limit[strcspn(limit, " ")] = 0;
-    out->ok = strcmp(limit, "unlimited") == 0 ||
-              (sscanf(limit, "%" SCNu64, &bytes) == 1 && bytes >= MEMLOCK_ENOUGH_BYTES);
+    out->ok =
+        strcmp(limit, "unlimited") == 0 || (sscanf(limit, "%" SCNu64, &bytes) == 1 && bytes >= MEMLOCK_ENOUGH_BYTES);
     finding_add(out, "%s%s", limit, strcmp(limit, "unlimited") == 0 ? "" : " bytes");
 }
 
 static void look_huge_pages(const struct doctor *d, const struct doctor_check *c, struct finding *out)
 {
-    char     count[64] = "0", size[64] = "", transparent[128] = "";
+    char count[64] = "0", size[64] = "", transparent[128] = "";
     uint64_t pages = 0;
 
     (void)c;
@@ -86,13 +86,13 @@ const struct doctor_check doctor_host_checks[] = {
     {"libfyaml", "scenario and machine files", INSTALL, NEED_ALWAYS, false, doctor_look_part},
     {"jansson", "result files", INSTALL, NEED_ALWAYS, false, doctor_look_part},
     {"cores", "simulated points run side by side, one a core", "", 0, true, look_cores},
-    {"memory", "windows, programs and simulated networks",
-     "free some, or make the problem or the world smaller", NEED_ALWAYS, true, look_memory},
+    {"memory", "windows, programs and simulated networks", "free some, or make the problem or the world smaller",
+     NEED_ALWAYS, true, look_memory},
     {"results", "where `run` keeps results by default", "work in a folder that you may write to, or use --output",
      NEED_ALWAYS, true, look_results},
     {"memlock", "RDMA locks the memory that it registers",
-     "ulimit -l unlimited; for good: memlock in /etc/security/limits.conf, LimitMEMLOCK of slurmd",
-     NEED_VERBS, false, look_memlock},
+     "ulimit -l unlimited; for good: memlock in /etc/security/limits.conf, LimitMEMLOCK of slurmd", NEED_VERBS, false,
+     look_memlock},
     {"huge pages", "fewer entries in the NIC's tables for large windows",
      "sysctl vm.nr_hugepages=N, or transparent_hugepage=madvise", 0, false, look_huge_pages},
     {0},

@@ -11,9 +11,9 @@
 #include <rdma/fabric.h>
 #endif
 
-#define DEVICES      "sys/class/infiniband/*"
-#define PORTS        DEVICES "/ports/*"
-#define PATH_BYTES   512
+#define DEVICES "sys/class/infiniband/*"
+#define PORTS DEVICES "/ports/*"
+#define PATH_BYTES 512
 #define ROCE_MTU_MIN 4200 /* of the Ethernet device: 4096 bytes and their headers */
 
 static void read_below(const struct doctor *d, const char *folder, const char *file, char *out, size_t out_bytes)
@@ -29,7 +29,7 @@ static void read_below(const struct doctor *d, const char *folder, const char *f
 static void name_of(const char *path, char *out, size_t out_bytes)
 {
     const char *device = path + strlen(DEVICES) - 1;
-    int         n = (int)strcspn(device, "/");
+    int n = (int)strcspn(device, "/");
     const char *port = strstr(device, "/ports/");
 
     if (port)
@@ -77,8 +77,8 @@ static bool port_is_ethernet(const struct doctor *d, const char *path)
 static void add_port(const struct doctor *d, const char *path, void *arg)
 {
     struct finding *f = arg;
-    char            name[64], state[64], rate[64], layer[64];
-    const char     *word;
+    char name[64], state[64], rate[64], layer[64];
+    const char *word;
 
     name_of(path, name, sizeof name);
     read_below(d, path, "state", state, sizeof state);
@@ -105,29 +105,29 @@ static bool gid_is_empty(const char *gid)
 
 static void add_gid(const struct doctor *d, const char *path, void *arg)
 {
-    char  gid[64], type_path[PATH_BYTES], type[64] = "";
+    char gid[64], type_path[PATH_BYTES], type[64] = "";
     const char *number = strrchr(path, '/') + 1;
     bool *usable = arg;
 
     if (!doctor_line(d, path, gid, sizeof gid) || gid_is_empty(gid))
         return;
-    snprintf(type_path, sizeof type_path, "%.*sgid_attrs/types/%s",
-             (int)(number - path - (ptrdiff_t)strlen("gids/")), path, number);
+    snprintf(type_path, sizeof type_path, "%.*sgid_attrs/types/%s", (int)(number - path - (ptrdiff_t)strlen("gids/")),
+             path, number);
     doctor_line(d, type_path, type, sizeof type);
     *usable |= strcmp(type, "RoCE v2") == 0 || strncmp(type, "IB", 2) == 0 || type[0] == 0;
 }
 
 struct ports {
     struct finding *finding;
-    uint32_t        bad;
+    uint32_t bad;
 };
 
 /* Of an active port: what can be sent from. */
 static void check_gids(const struct doctor *d, const char *path, void *arg)
 {
     struct ports *p = arg;
-    char          name[64], pattern[PATH_BYTES];
-    bool          usable = false;
+    char name[64], pattern[PATH_BYTES];
+    bool usable = false;
 
     if (!port_is_active(d, path))
         return;
@@ -153,7 +153,7 @@ static void look_gids(const struct doctor *d, const struct doctor_check *c, stru
 static void check_mtu(const struct doctor *d, const char *path, void *arg)
 {
     struct ports *p = arg;
-    char          name[64], device[64], file[PATH_BYTES], mtu[32];
+    char name[64], device[64], file[PATH_BYTES], mtu[32];
 
     if (!port_is_active(d, path))
         return;
@@ -217,7 +217,7 @@ static void look_providers(const struct doctor *d, const struct doctor_check *c,
 static bool in_path(const char *program)
 {
     const char *from = getenv("PATH");
-    char        path[PATH_BYTES];
+    char path[PATH_BYTES];
 
     while (from && *from) {
         int n = (int)strcspn(from, ":");
@@ -254,10 +254,9 @@ const struct doctor_check doctor_net_checks[] = {
      doctor_look_part},
     {"libfabric", "the ofi transport: TCP, shared memory, EFA", "install libfabric-dev and build again", NEED_OFI,
      false, doctor_look_part},
-    {"providers", "what libfabric can send through here", "install libfabric1; fi_info -l lists them", NEED_OFI,
-     true, look_providers},
-    {"MPI", "one process a node", "install libopenmpi-dev and build again", NEED_PROCESSES, false,
-     doctor_look_part},
+    {"providers", "what libfabric can send through here", "install libfabric1; fi_info -l lists them", NEED_OFI, true,
+     look_providers},
+    {"MPI", "one process a node", "install libopenmpi-dev and build again", NEED_PROCESSES, false, doctor_look_part},
     {"launcher", "starts one process a node", "install openmpi-bin, or work under Slurm", NEED_PROCESSES, true,
      look_launcher},
     {0},

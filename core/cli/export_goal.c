@@ -16,8 +16,7 @@ static const volatile sig_atomic_t never;
 static enum status run_unit(const struct scenario *s, struct run_unit *u)
 {
     uint64_t available = host_read().available_bytes;
-    struct run_config config = {
-        .jobs = 1, .timeout_ns = TIMEOUT_NS, .memory_bytes = available, .interrupted = &never};
+    struct run_config config = {.jobs = 1, .timeout_ns = TIMEOUT_NS, .memory_bytes = available, .interrupted = &never};
 
     TRY(run_unit_plan(s, u, available));
     TRY(run_units(u, 1, &config));

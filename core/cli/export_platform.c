@@ -26,8 +26,9 @@ static void put_nodes(FILE *f, struct world w)
 
 static void put_link(FILE *f, const char *name, uint32_t rank, double rate, uint64_t latency_ps)
 {
-    fprintf(f, "    <link id=\"%s%" PRIu32 "\" bandwidth=\"%.0fBps\" latency=\"%" PRIu64 "ps\" "
-               "sharing_policy=\"SPLITDUPLEX\"/>\n",
+    fprintf(f,
+            "    <link id=\"%s%" PRIu32 "\" bandwidth=\"%.0fBps\" latency=\"%" PRIu64 "ps\" "
+            "sharing_policy=\"SPLITDUPLEX\"/>\n",
             name, rank, rate, latency_ps / 2);
 }
 
@@ -45,13 +46,15 @@ static void put_routes(FILE *f, struct world w)
 {
     for (uint32_t rank = 0; rank < world_ranks(w); rank++) {
         if (w.gpus_per_node > 1)
-            fprintf(f, "    <route src=\"gpu%" PRIu32 "\" dst=\"switch%" PRIu32 "\"><link_ctn id=\"nvlink%" PRIu32
-                       "\" direction=\"UP\"/></route>\n",
+            fprintf(f,
+                    "    <route src=\"gpu%" PRIu32 "\" dst=\"switch%" PRIu32 "\"><link_ctn id=\"nvlink%" PRIu32
+                    "\" direction=\"UP\"/></route>\n",
                     rank, world_node(w, rank), rank);
         if (w.nodes > 1)
-            fprintf(f, "    <route src=\"gpu%" PRIu32 "\" dst=\"port%" PRIu32 "\"><link_ctn id=\"nic%" PRIu32
-                       "\" direction=\"UP\"/></route>\n"
-                       "    <route src=\"port%" PRIu32 "\" dst=\"network\"><link_ctn id=\"core\"/></route>\n",
+            fprintf(f,
+                    "    <route src=\"gpu%" PRIu32 "\" dst=\"port%" PRIu32 "\"><link_ctn id=\"nic%" PRIu32
+                    "\" direction=\"UP\"/></route>\n"
+                    "    <route src=\"port%" PRIu32 "\" dst=\"network\"><link_ctn id=\"core\"/></route>\n",
                     rank, rank, rank, rank);
     }
 }
@@ -69,9 +72,10 @@ static void put_platform(FILE *f, const struct machine *m, struct world w)
                "<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
                "<!-- ");
     put_name(f, m->name);
-    fprintf(f, ", %" PRIu32 " x %" PRIu32 " GPUs, by mkernel export platform (docs/export.md).\n"
-               "     Latencies are whole paths; %s of a GPU counts as one link.\n"
-               "     Switch and network do not limit. -->\n",
+    fprintf(f,
+            ", %" PRIu32 " x %" PRIu32 " GPUs, by mkernel export platform (docs/export.md).\n"
+            "     Latencies are whole paths; %s of a GPU counts as one link.\n"
+            "     Switch and network do not limit. -->\n",
             w.nodes, w.gpus_per_node, m->nic.per_gpu == 1 ? "the NIC" : "all NICs");
     fprintf(f, "<platform version=\"4.1\">\n  <zone id=\"cluster\" routing=\"Dijkstra\">\n");
     put_nodes(f, w);

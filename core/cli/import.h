@@ -11,11 +11,11 @@
 
 struct import_topology {
     const char *const *paths;
-    size_t             path_count;
-    const char        *gpu;    /* NULL: by the topology's PCI device */
-    const char        *name;   /* NULL: from its parts */
-    const char        *output; /* NULL: NAME.yaml; "-": stdout */
-    uint64_t           nodes;  /* 0: as many as the shipped machine has */
+    size_t path_count;
+    const char *gpu;    /* NULL: by the topology's PCI device */
+    const char *name;   /* NULL: from its parts */
+    const char *output; /* NULL: NAME.yaml; "-": stdout */
+    uint64_t nodes;     /* 0: as many as the shipped machine has */
 };
 
 /* Writes a machine file. */
@@ -26,8 +26,8 @@ struct import_nccl_tests {
     const char *collective; /* NULL: the file says */
     const char *machine;    /* name for the record; NULL: the GPU's */
     const char *output;     /* NULL: results/local/NAME-DATE.jsonl */
-    struct world world;      /* nodes 0: the file's device list says */
-    int         argc;
+    struct world world;     /* nodes 0: the file's device list says */
+    int argc;
     char *const *argv; /* for the record */
 };
 

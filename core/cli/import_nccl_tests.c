@@ -92,8 +92,8 @@ static int compare_doubles(const void *a, const void *b)
 /* The rows of one point, from `first` on; those taken are marked. */
 struct samples {
     double *times_us;
-    size_t  count;
-    bool    wrong;
+    size_t count;
+    bool wrong;
 };
 
 static struct samples collect(const struct nccl_tests *t, size_t first, bool *taken)

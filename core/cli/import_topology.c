@@ -14,7 +14,7 @@
 
 /* PCI devices of NVIDIA (0x10de) whose machines are shipped. */
 static const struct {
-    uint64_t    device;
+    uint64_t device;
     const char *model;
 } devices[] = {{0x2330, "H100"}, {0x2336, "H100"}, {0x2339, "H100"}, {0x2335, "H200"}};
 
@@ -45,7 +45,8 @@ static enum status choose_model(const struct import_topology *q, const struct nc
             r->gpu = devices[i].model;
     if (!r->gpu) {
         log_error("%s: GPU of PCI device 0x%04" PRIx64 ", sm %" PRIu64 ": no machine of that kind is shipped; "
-                  "--gpu H100 or --gpu H200 takes the costs of one", q->paths[0], x->device, x->sm);
+                  "--gpu H100 or --gpu H200 takes the costs of one",
+                  q->paths[0], x->device, x->sm);
         return ST_INPUT;
     }
     return ST_OK;
@@ -77,7 +78,8 @@ static void choose_nics(const struct import_topology *q, const struct nccl_xml *
     r->gbps = fastest / 1000;
     if (count == 0 && x->net_count > 0)
         log_warn("%s: none of its %" PRIu32 " network devices (%s, %" PRIu64 " Mb/s) has GPUDirect: taken as one node "
-                 "without a network", q->paths[0], x->net_count, x->nets[0].name, x->nets[0].mbps);
+                 "without a network",
+                 q->paths[0], x->net_count, x->nets[0].name, x->nets[0].mbps);
 }
 
 /* A machine has whole NICs for each GPU. */
@@ -94,7 +96,8 @@ static void share_nics(const struct import_topology *q, struct machine_request *
         r->nics = nics / r->gpus * r->gpus;
     }
     log_warn("%s: %" PRIu64 " NICs of %" PRIu64 " Gb/s do not fall evenly to %" PRIu64 " GPUs: taken as %" PRIu64
-             " of %" PRIu64, q->paths[0], nics, gbps, r->gpus, r->nics, r->gbps);
+             " of %" PRIu64,
+             q->paths[0], nics, gbps, r->gpus, r->nics, r->gbps);
 }
 
 static enum status make_request(const struct import_topology *q, const struct nccl_xml *x, struct machine_request *r)
@@ -162,8 +165,9 @@ static void describe(const struct import_topology *q, const struct nccl_xml *x, 
                              q->paths[0], q->path_count > 1 ? " and " : "", q->path_count > 1 ? q->paths[1] : "",
                              x->nvlinks, x->cpu[0] ? x->cpu : "not said");
     if (x->has_graphs && used < origin_bytes)
-        snprintf(origin + used, origin_bytes - used, "\nThe nccl section and nvlink.multicast follow the graphs that "
-                                                     "NCCL found.");
+        snprintf(origin + used, origin_bytes - used,
+                 "\nThe nccl section and nvlink.multicast follow the graphs that "
+                 "NCCL found.");
 }
 
 enum status import_topology(const struct import_topology *q)

@@ -34,11 +34,8 @@ static void put_case(FILE *f, const struct match *m)
         put_escaped(f, m->b->status);
         fprintf(f, "\"/>");
         break;
-    case MATCH_NO_TIME:
-        fprintf(f, "<skipped message=\"no time in either file\"/>");
-        break;
-    default:
-        break;
+    case MATCH_NO_TIME: fprintf(f, "<skipped message=\"no time in either file\"/>"); break;
+    default: break;
     }
     fprintf(f, "</testcase>\n");
 }

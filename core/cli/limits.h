@@ -16,13 +16,19 @@ struct limits {
 };
 
 /* Rows of a flag table, for a request of type struct `request` with a member `limits`. */
-#define LIMITS_FLAGS(request, runs, timeout_help)                                                                    \
-    {"--jobs", "N", runs " at once (default: one a core)", FLAG_COUNT, offsetof(struct request, limits.jobs), 1,     \
-     256},                                                                                                           \
-    {"--timeout", "TIME", timeout_help " after this much real time (default: 600s)", FLAG_TIME,                      \
-     offsetof(struct request, limits.timeout_ps), 1e9, 1e18},                                                        \
-    {"--memory", "SIZE", "let all runs together use this much (default: what is free)", FLAG_SIZE,                   \
-     offsetof(struct request, limits.memory_bytes), 1, 1e18}
+#define LIMITS_FLAGS(request, runs, timeout_help)                                                                      \
+    {"--jobs", "N", runs " at once (default: one a core)", FLAG_COUNT, offsetof(struct request, limits.jobs), 1, 256}, \
+        {"--timeout",                                                                                                  \
+         "TIME",                                                                                                       \
+         timeout_help " after this much real time (default: 600s)",                                                    \
+         FLAG_TIME,                                                                                                    \
+         offsetof(struct request, limits.timeout_ps),                                                                  \
+         1e9,                                                                                                          \
+         1e18},                                                                                                        \
+    {                                                                                                                  \
+        "--memory", "SIZE", "let all runs together use this much (default: what is free)", FLAG_SIZE,                  \
+            offsetof(struct request, limits.memory_bytes), 1, 1e18                                                     \
+    }
 
 struct limits limits_of(const struct host *h);
 

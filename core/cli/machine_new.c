@@ -15,9 +15,9 @@ static const struct {
     const char *model, *machine;
 } models[] = {{"H100", "hgx-h100-cx7"}, {"H200", "hgx-h200-cx7"}, {NULL, NULL}};
 
-#define BOARD_GPUS_MAX    8  /* GPUs that one HGX board joins */
-#define SWITCHLESS_GPUS   4  /* boards of up to four GPUs have direct links and no switch */
-#define NIC_PERCENT       97 /* payload of the raw rate: 48.5 of 50 GB/s, see hgx-h200-cx7.yaml */
+#define BOARD_GPUS_MAX 8      /* GPUs that one HGX board joins */
+#define SWITCHLESS_GPUS 4     /* boards of up to four GPUs have direct links and no switch */
+#define NIC_PERCENT 97        /* payload of the raw rate: 48.5 of 50 GB/s, see hgx-h200-cx7.yaml */
 #define NCCL_CHANNEL_GBPS 384 /* top rung of NCCL's search ladder between nodes: 48 GB/s */
 
 #define NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
@@ -35,8 +35,8 @@ static enum status find_model(const char *gpu, const char **machine_out)
             return ST_OK;
         }
     }
-    log_error("no measured values for GPU model \"%.40s\"; expected H100 or H200%s",
-              gpu, nearest_text(&near, guess, sizeof guess));
+    log_error("no measured values for GPU model \"%.40s\"; expected H100 or H200%s", gpu,
+              nearest_text(&near, guess, sizeof guess));
     return ST_INPUT;
 }
 
@@ -111,7 +111,8 @@ static enum status load_shipped(const char *name, struct machine *out)
     if (machine_load(name, out) == ST_OK)
         return ST_OK;
     log_error("needs the shipped machine %s; set MKERNEL_MACHINES to the folder that "
-              "holds it", name);
+              "holds it",
+              name);
     return ST_ENVIRONMENT;
 }
 
@@ -126,20 +127,18 @@ static enum status set_efa(struct machine *m)
 }
 
 /* "8 x H200, 8 x 400 Gb/s" */
-static void describe_parts(const struct machine_request *r, const struct machine *m, char *out,
-                           size_t out_bytes)
+static void describe_parts(const struct machine_request *r, const struct machine *m, char *out, size_t out_bytes)
 {
     int used = snprintf(out, out_bytes, "%u x %.16s", (unsigned)r->gpus, m->gpu.model);
 
     if (r->nics > 0)
-        snprintf(out + used, out_bytes - (size_t)used, ", %u x %u Gb/s", (unsigned)r->nics,
-                 (unsigned)r->gbps);
+        snprintf(out + used, out_bytes - (size_t)used, ", %u x %u Gb/s", (unsigned)r->nics, (unsigned)r->gbps);
     else
         snprintf(out + used, out_bytes - (size_t)used, ", no network");
 }
 
-static void describe(const struct machine_request *r, const char *template, const struct machine *m,
-                     char *origin, size_t origin_bytes)
+static void describe(const struct machine_request *r, const char *template, const struct machine *m, char *origin,
+                     size_t origin_bytes)
 {
     snprintf(origin, origin_bytes,
              "%s: nodes of %s.\n\n"

@@ -9,13 +9,13 @@
 #include "core/machine/machine.h"
 
 struct machine_request {
-    const char *gpu;              /* "H200"; NULL: not known yet */
-    const char *name;             /* NULL: one made of its parts, "h200-8x400" (model, NICs, Gb/s) */
-    uint64_t    gpus, nics, gbps; /* per node; 0: not known yet */
-    bool        nics_known;       /* 0 NICs may be meant */
-    uint64_t    nodes;            /* 0: as many as the shipped machine has, 1 without NICs */
-    bool        efa;
-    char        gpu_found[OPTION_TEXT_BYTES]; /* where machine_detect() keeps what `gpu` then points to */
+    const char *gpu;           /* "H200"; NULL: not known yet */
+    const char *name;          /* NULL: one made of its parts, "h200-8x400" (model, NICs, Gb/s) */
+    uint64_t gpus, nics, gbps; /* per node; 0: not known yet */
+    bool nics_known;           /* 0 NICs may be meant */
+    uint64_t nodes;            /* 0: as many as the shipped machine has, 1 without NICs */
+    bool efa;
+    char gpu_found[OPTION_TEXT_BYTES]; /* where machine_detect() keeps what `gpu` then points to */
 };
 
 /* Fills what is not known yet from nvidia-smi and /sys/class/infiniband.  ST_ENVIRONMENT (logged)

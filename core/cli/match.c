@@ -28,7 +28,7 @@ static json_t *keys_of(const struct records *r)
         json_t *resolved = json_object_get(r->points[i].json, "resolved"), *value;
         const char *key;
 
-        json_object_foreach(resolved, key, value) {
+        json_object_foreach (resolved, key, value) {
             json_t *seen = json_object_get(keys, key);
 
             if (!json_is_string(value))
@@ -93,7 +93,7 @@ static char *print_keys(const struct common *c, const struct records_point *p, b
     append(&text, p->kernel, " ", p->variant, "");
     if (all || strcmp(p->variant, p->program) != 0)
         append(&text, " (", p->program, ")", "");
-    json_object_foreach(resolved, key, value) {
+    json_object_foreach (resolved, key, value) {
         const char *dot = strchr(key, '.');
 
         if (!tells_apart(c, key) || !json_is_string(value))
@@ -107,7 +107,7 @@ static char *print_keys(const struct common *c, const struct records_point *p, b
 /* ---- pairing ---- */
 
 struct keyed {
-    char                       *key;
+    char *key;
     const struct records_point *point;
 };
 
@@ -185,8 +185,8 @@ static int compare_matches(const void *a, const void *b)
 }
 
 /* Both lists are sorted by key. */
-static void merge(const struct common *c, const struct keyed *a, size_t a_count, const struct keyed *b,
-                  size_t b_count, double threshold, struct matches *out)
+static void merge(const struct common *c, const struct keyed *a, size_t a_count, const struct keyed *b, size_t b_count,
+                  double threshold, struct matches *out)
 {
     size_t i = 0, j = 0;
 
@@ -207,8 +207,7 @@ static void merge(const struct common *c, const struct keyed *a, size_t a_count,
     qsort(out->items, out->count, sizeof *out->items, compare_matches);
 }
 
-enum status matches_find(const struct records *a, const struct records *b, double threshold,
-                         struct matches *out)
+enum status matches_find(const struct records *a, const struct records *b, double threshold, struct matches *out)
 {
     struct common c = {keys_of(a), keys_of(b)};
     struct keyed *ka = sort_points(&c, a), *kb = sort_points(&c, b);

@@ -25,7 +25,7 @@ enum status page_published(const char *path, const struct records *files, size_t
 
 /* ---- page_timeline.c ---- */
 
-#define PAGE_SLICES_MAX  4000
+#define PAGE_SLICES_MAX 4000
 #define PAGE_WORKERS_MAX 4 /* of a crew */
 
 /* One rank of a trace (docs/trace.md): {"file", "rank", "title", "threads": [...], "slices": [[thread, begin us,

@@ -21,12 +21,13 @@ static void copy_all(json_t *to, const json_t *from, const char *const names[])
 
 static json_t *run_object(const json_t *run, const char *path)
 {
-    static const char *const names[] = {"version", "commit", "compiler", "simgrid", "date", "command", "host",
-                                        "scenario", "scenario_path", "scenario_text", "scenario_hash", "backend",
-                                        "backend_options", "threshold", "points", "source", NULL};
-    static const char *const machine[] = {"name", "title", "model_error", "gpus_per_node", "gpu.model", "gpu.sms",
-                                          "nvlink.rate", "nvlink.multicast", "nic.per_gpu", "nic.rate", "nic.kind",
-                                          NULL};
+    static const char *const names[] = {"version",       "commit",  "compiler",        "simgrid",       "date",
+                                        "command",       "host",    "scenario",        "scenario_path", "scenario_text",
+                                        "scenario_hash", "backend", "backend_options", "threshold",     "points",
+                                        "source",        NULL};
+    static const char *const machine[] = {"name",        "title",    "model_error", "gpus_per_node",
+                                          "gpu.model",   "gpu.sms",  "nvlink.rate", "nvlink.multicast",
+                                          "nic.per_gpu", "nic.rate", "nic.kind",    NULL};
     json_t *o = json_object(), *m = json_object();
 
     json_object_set_new(o, "file", json_string(path));
@@ -40,8 +41,8 @@ static json_t *run_object(const json_t *run, const char *path)
 
 static bool names_the_point(const char *key)
 {
-    return strncmp(key, "problem.", 8) == 0 || strncmp(key, "world.", 6) == 0 ||
-           strncmp(key, "params.", 7) == 0 || strcmp(key, "machine") == 0 || strncmp(key, "timing.", 7) == 0;
+    return strncmp(key, "problem.", 8) == 0 || strncmp(key, "world.", 6) == 0 || strncmp(key, "params.", 7) == 0 ||
+           strcmp(key, "machine") == 0 || strncmp(key, "timing.", 7) == 0;
 }
 
 static json_t *keys_object(const json_t *resolved)
@@ -49,7 +50,7 @@ static json_t *keys_object(const json_t *resolved)
     json_t *o = json_object(), *value;
     const char *key;
 
-    json_object_foreach((json_t *)resolved, key, value)
+    json_object_foreach ((json_t *)resolved, key, value)
         if (names_the_point(key))
             json_object_set(o, key, value);
     return o;
@@ -57,10 +58,29 @@ static json_t *keys_object(const json_t *resolved)
 
 static json_t *point_object(const struct records_point *p, size_t first_run)
 {
-    static const char *const names[] = {"kernel", "variant", "program", "backend", "mode", "nodes", "gpus_per_node",
-                                        "status", "verdict", "verified", "model", "choice", "report", "median_us",
-                                        "tflops_per_gpu", "busbw_gb_per_s", "speedup_over_nccl", "tasks", "crews",
-                                        "links", "trace", "source", NULL};
+    static const char *const names[] = {"kernel",
+                                        "variant",
+                                        "program",
+                                        "backend",
+                                        "mode",
+                                        "nodes",
+                                        "gpus_per_node",
+                                        "status",
+                                        "verdict",
+                                        "verified",
+                                        "model",
+                                        "choice",
+                                        "report",
+                                        "median_us",
+                                        "tflops_per_gpu",
+                                        "busbw_gb_per_s",
+                                        "speedup_over_nccl",
+                                        "tasks",
+                                        "crews",
+                                        "links",
+                                        "trace",
+                                        "source",
+                                        NULL};
     json_t *o = json_object();
 
     copy_all(o, p->json, names);

@@ -8,12 +8,12 @@
 #include "core/log.h"
 
 #define COLUMNS_MAX 32
-#define BYTES_MAX   (4u << 20)
+#define BYTES_MAX (4u << 20)
 
 struct csv {
     const char *path;
-    char       *at;
-    size_t      line;
+    char *at;
+    size_t line;
 };
 
 /* One field, unquoted in place; *more: another one follows in its row. */

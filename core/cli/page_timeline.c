@@ -9,25 +9,25 @@
 #include "core/cli/page.h"
 #include "core/log.h"
 
-#define LINE_BYTES  4096
-#define LINES_MAX   20000000
+#define LINE_BYTES 4096
+#define LINES_MAX 20000000
 #define THREADS_MAX 100000
 
 struct slice {
     uint32_t thread;
-    double   begin, length;
-    json_t  *event; /* owned */
+    double begin, length;
+    json_t *event; /* owned */
 };
 
 struct timeline {
     const char *path;
-    uint32_t    rank;
-    size_t      line;
-    char       *names[THREADS_MAX]; /* by tid */
+    uint32_t rank;
+    size_t line;
+    char *names[THREADS_MAX]; /* by tid */
     struct slice *slices;
-    size_t      count, space;
-    char        title[160];
-    bool        ended; /* the last line was there */
+    size_t count, space;
+    char title[160];
+    bool ended; /* the last line was there */
 };
 
 static enum status refuse(const struct timeline *t, const char *why)
@@ -60,8 +60,7 @@ static enum status take_slice(struct timeline *t, json_t *e, uint32_t thread)
 {
     double begin = json_number_value(json_object_get(e, "ts")), length = json_number_value(json_object_get(e, "dur"));
 
-    if (!isfinite(begin) || !isfinite(length) || begin < 0 || length < 0 ||
-        !json_is_string(json_object_get(e, "name")))
+    if (!isfinite(begin) || !isfinite(length) || begin < 0 || length < 0 || !json_is_string(json_object_get(e, "name")))
         return refuse(t, "a slice without a time or a name");
     if (t->count == t->space) {
         t->space = t->space ? 2 * t->space : 1024;
@@ -180,8 +179,7 @@ static json_t *slice_list(const struct timeline *t, const uint32_t place[THREADS
             continue;
         }
         json_array_append_new(list, json_pack("[i,f,f,i,O]", (int)place[s->thread], s->begin, s->length,
-                                              kind && strcmp(kind, "wait") == 0,
-                                              json_object_get(s->event, "name")));
+                                              kind && strcmp(kind, "wait") == 0, json_object_get(s->event, "name")));
     }
     return list;
 }

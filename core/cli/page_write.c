@@ -6,13 +6,13 @@
 #include "core/results/result.h"
 
 /* Files of core/cli/page become part of the program: from NAME_begin to NAME_end. */
-#define EMBED(name, path)                                             \
-    __asm__(".section .rodata\n"                                      \
-            ".global " #name "_begin\n" #name "_begin:\n"             \
-            ".incbin \"" MKERNEL_SOURCE_DIR "/core/cli/page/" path "\"\n" \
-            ".global " #name "_end\n" #name "_end:\n"                 \
-            ".byte 0\n"                                               \
-            ".previous\n");                                           \
+#define EMBED(name, path)                                                                                              \
+    __asm__(".section .rodata\n"                                                                                       \
+            ".global " #name "_begin\n" #name "_begin:\n"                                                              \
+            ".incbin \"" MKERNEL_SOURCE_DIR "/core/cli/page/" path "\"\n"                                              \
+            ".global " #name "_end\n" #name "_end:\n"                                                                  \
+            ".byte 0\n"                                                                                                \
+            ".previous\n");                                                                                            \
     extern const char name##_begin[], name##_end[]
 
 EMBED(page_css, "report.css");

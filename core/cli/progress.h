@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 struct progress {
-    bool        shown;
+    bool shown;
     const char *what; /* "checks", "points" */
-    uint64_t    start_ns;
+    uint64_t start_ns;
 };
 
 void progress_begin(struct progress *p, const char *what, bool quiet);
 void progress_update(void *progress, uint64_t finished, uint64_t total); /* fits run_config.progress */
-void progress_end(struct progress *p); /* wipes the line */
+void progress_end(struct progress *p);                                   /* wipes the line */
 
 #endif

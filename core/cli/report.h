@@ -11,15 +11,15 @@
 #include "core/run/run.h"
 
 #define REPORT_PARAMS_BYTES 512
-#define REPORT_KINDS_MAX    64
+#define REPORT_KINDS_MAX 64
 
 /* Which parameters are worth a place in the table: those that any point of a kernel and program sets away
  * from their default. */
 struct report_params {
     struct {
         const struct kernel *kernel;
-        enum program_choice  program;
-        uint64_t             shown; /* bit i: row i of the kernel's options */
+        enum program_choice program;
+        uint64_t shown; /* bit i: row i of the kernel's options */
     } kinds[REPORT_KINDS_MAX];
     uint32_t kind_count;
 };
@@ -35,8 +35,7 @@ uint64_t report_params_differing(const struct point *p);
 void report_params_find(const struct run_plan *plan, struct report_params *out);
 
 /* "comm_sms=8,chunk=1MiB"; "-" for none. */
-void report_params_print(const struct report_params *r, const struct point *p,
-                         char out[REPORT_PARAMS_BYTES]);
+void report_params_print(const struct report_params *r, const struct point *p, char out[REPORT_PARAMS_BYTES]);
 
 /* "#" comments and the table, in the manner of nccl-tests. */
 void report_table(const struct run_plan *plan, const struct compare *c, bool colour, FILE *f);

@@ -5,24 +5,23 @@
 #include "core/cli/report.h"
 #include "core/results/record.h"
 
-#define TIE            0.005 /* closer to 1 than this is neither a win nor a loss */
-#define HIDDEN_PERCENT 10   /* of waiting and idling: with less, communication counts as hidden */
-#define BUSY_LINK      0.80
+#define TIE 0.005         /* closer to 1 than this is neither a win nor a loss */
+#define HIDDEN_PERCENT 10 /* of waiting and idling: with less, communication counts as hidden */
+#define BUSY_LINK 0.80
 
 /* How fused stands against one contestant over all problems of a kernel. */
 struct standing {
     uint64_t shapes, wins, losses;
-    double   worst, best;
+    double worst, best;
     uint64_t worst_group, best_group;
 };
 
-static double ratio_against(const struct compare *c, const struct compare_group *g,
-                            enum program_choice whom)
+static double ratio_against(const struct compare *c, const struct compare_group *g, enum program_choice whom)
 {
     switch (whom) {
-    case PROGRAM_NCCL:    return compare_ratio(c, g->nccl, g->fused);
+    case PROGRAM_NCCL: return compare_ratio(c, g->nccl, g->fused);
     case PROGRAM_STREAMS: return compare_ratio(c, g->streams, g->fused);
-    default:              return compare_ratio(c, g->unfused, g->fused);
+    default: return compare_ratio(c, g->unfused, g->fused);
     }
 }
 
@@ -32,7 +31,7 @@ static struct standing stand(const struct compare *c, const struct kernel *k, en
 
     for (uint64_t i = 0; i < c->group_count; i++) {
         const struct compare_group *g = &c->groups[i];
-        double                      ratio = ratio_against(c, g, whom);
+        double ratio = ratio_against(c, g, whom);
 
         if (c->points[g->first].point->kernel != k || ratio <= 0)
             continue;
@@ -80,8 +79,9 @@ static void print_streams(const struct standing *s, bool loses, FILE *f)
     else if (s->losses == s->shapes)
         fprintf(f, " (%s trails hand-overlapped streams: ", loses ? "and" : "but");
     else
-        fprintf(f, " (%s trails hand-overlapped streams at %" PRIu64 " of %" PRIu64 " problems: ",
-                loses ? "and" : "but", s->losses, s->shapes);
+        fprintf(f,
+                " (%s trails hand-overlapped streams at %" PRIu64 " of %" PRIu64 " problems: ", loses ? "and" : "but",
+                s->losses, s->shapes);
     print_range(s, f);
     fprintf(f, s->losses ? " of their speed)" : ")");
 }
@@ -132,21 +132,20 @@ static void print_busy_link(const struct run_result *r, FILE *f)
         fprintf(f, ", with %s busy %.0f %% of the time", top->name, 100 * top->max_busy);
 }
 
-static void print_hidden(const struct crew_result *crew, double waiting, const struct point *p,
-                         bool wins, FILE *f)
+static void print_hidden(const struct crew_result *crew, double waiting, const struct point *p, bool wins, FILE *f)
 {
     const struct machine *machine = p->machine;
 
     if (wins)
-        fprintf(f, "communication hides behind %s: the %s crew waits %.0f %% of its time",
-                p->kernel->family->work, crew->name, waiting);
+        fprintf(f, "communication hides behind %s: the %s crew waits %.0f %% of its time", p->kernel->family->work,
+                crew->name, waiting);
     else if (crew->workers >= machine->gpu.sms)
-        fprintf(f, "there is nothing to hide: the %s crew waits %.0f %% of its time on all %" PRIu64
-                   " SMs",
-                crew->name, waiting, machine->gpu.sms);
+        fprintf(f, "there is nothing to hide: the %s crew waits %.0f %% of its time on all %" PRIu64 " SMs", crew->name,
+                waiting, machine->gpu.sms);
     else
-        fprintf(f, "hiding communication costs more than it saves: the %s crew waits only %.0f %% of "
-                   "its time but has %" PRIu32 " of %" PRIu64 " SMs",
+        fprintf(f,
+                "hiding communication costs more than it saves: the %s crew waits only %.0f %% of "
+                "its time but has %" PRIu32 " of %" PRIu64 " SMs",
                 crew->name, waiting, crew->workers, machine->gpu.sms);
 }
 
@@ -154,15 +153,14 @@ static void print_hidden(const struct crew_result *crew, double waiting, const s
 static void print_cause(const struct run_result *r, const struct point *p, bool wins, FILE *f)
 {
     const struct crew_result *crew = main_crew(r);
-    uint64_t                  waiting_ps = crew_waiting(r, crew);
-    double                    all = (double)(crew->busy_ps + waiting_ps + crew->idle_ps);
-    double                    waiting = all > 0 ? 100 * (double)waiting_ps / all : 0;
-    double                    idle = all > 0 ? 100 * (double)crew->idle_ps / all : 0;
-    char                      hides[80] = "", elsewhere[80];
+    uint64_t waiting_ps = crew_waiting(r, crew);
+    double all = (double)(crew->busy_ps + waiting_ps + crew->idle_ps);
+    double waiting = all > 0 ? 100 * (double)waiting_ps / all : 0;
+    double idle = all > 0 ? 100 * (double)crew->idle_ps / all : 0;
+    char hides[80] = "", elsewhere[80];
 
     if (wins)
-        snprintf(hides, sizeof hides, "part of communication hides behind %s, though ",
-                 p->kernel->family->work);
+        snprintf(hides, sizeof hides, "part of communication hides behind %s, though ", p->kernel->family->work);
     snprintf(elsewhere, sizeof elsewhere, "little of the time goes to %s: ", p->kernel->family->work);
 
     if (waiting + idle < HIDDEN_PERCENT) {
@@ -170,19 +168,18 @@ static void print_cause(const struct run_result *r, const struct point *p, bool 
         return;
     }
     if (waiting >= idle)
-        fprintf(f, "%sthe %s crew waits %.0f %% of its time, mostly for \"%s\"",
-                hides, crew->name, waiting, main_cause(r, crew));
+        fprintf(f, "%sthe %s crew waits %.0f %% of its time, mostly for \"%s\"", hides, crew->name, waiting,
+                main_cause(r, crew));
     else
         fprintf(f, "%sthe %s crew has nothing left to do %.0f %% of the time",
-                wins ? "it waits for less, though " : elsewhere,
-                crew->name, idle);
+                wins ? "it waits for less, though " : elsewhere, crew->name, idle);
     print_busy_link(r, f);
 }
 
 static void print_why(const struct compare *c, uint64_t group, bool wins, FILE *f)
 {
     const struct run_unit *u = &c->points[c->groups[group].fused];
-    char                   text[PROBLEM_TEXT_BYTES];
+    char text[PROBLEM_TEXT_BYTES];
 
     if (u->result->crew_count == 0)
         return;
@@ -201,8 +198,7 @@ static void print_honesty(const struct backend *b, const struct run_unit *u, FIL
     else if (b->exclusive)
         fprintf(f, "; measured on this host's processors, which says nothing about GPUs.\n");
     else
-        fprintf(f, "; model error: %s.\n",
-                m->model_error[0] ? m->model_error : "not yet measured on this machine");
+        fprintf(f, "; model error: %s.\n", m->model_error[0] ? m->model_error : "not yet measured on this machine");
 }
 
 /* ---- a kernel ---- */
@@ -213,10 +209,10 @@ static void conclude(const struct compare *c, const struct kernel *k, const stru
     struct standing streams = stand(c, k, PROGRAM_STREAMS);
     struct standing unfused = stand(c, k, PROGRAM_UNFUSED);
     struct standing main = nccl.shapes ? nccl : streams.shapes ? streams : unfused;
-    const char     *whom = nccl.shapes      ? k->family->library
-                           : streams.shapes ? "hand-overlapped streams"
-                                            : "the unfused form";
-    bool            wins = main.losses == 0;
+    const char *whom = nccl.shapes      ? k->family->library
+                       : streams.shapes ? "hand-overlapped streams"
+                                        : "the unfused form";
+    bool wins = main.losses == 0;
 
     if (main.shapes == 0) {
         fprintf(f, "%s: nothing to compare: a fused result and one of another variant are needed.\n", k->name);
@@ -233,8 +229,7 @@ static void conclude(const struct compare *c, const struct kernel *k, const stru
 static bool seen_before(const struct compare *c, uint64_t group)
 {
     for (uint64_t i = 0; i < group; i++)
-        if (c->points[c->groups[i].first].point->kernel ==
-            c->points[c->groups[group].first].point->kernel)
+        if (c->points[c->groups[i].first].point->kernel == c->points[c->groups[group].first].point->kernel)
             return true;
     return false;
 }

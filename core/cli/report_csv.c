@@ -29,11 +29,11 @@ static void field(FILE *f, const char *text)
     fprintf(f, "\",");
 }
 
-static void print_keys(const struct run_plan *plan, const struct report_params *shown,
-                       const struct run_unit *u, FILE *f)
+static void print_keys(const struct run_plan *plan, const struct report_params *shown, const struct run_unit *u,
+                       FILE *f)
 {
     const struct point *p = u->point;
-    char                params[REPORT_PARAMS_BYTES], value[64];
+    char params[REPORT_PARAMS_BYTES], value[64];
 
     report_params_print(shown, p, params);
     for (char *comma = strchr(params, ','); comma; comma = strchr(comma, ','))
@@ -58,8 +58,8 @@ static void print_keys(const struct run_plan *plan, const struct report_params *
 static void print_times(const struct compare *c, uint64_t i, FILE *f)
 {
     const struct run_unit *u = &c->points[i];
-    const struct stats    *t = &c->times[i];
-    double                 speedup = compare_speedup(c, i);
+    const struct stats *t = &c->times[i];
+    double speedup = compare_speedup(c, i);
 
     if (t->median == 0) {
         fprintf(f, ",,,,,,,");
@@ -89,8 +89,8 @@ void report_csv(const struct run_plan *plan, const struct compare *c, FILE *f)
         field(f, compare_verdict(c, i));
         print_times(c, i, f);
         if (r)
-            fprintf(f, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.3f,%" PRIu64 "\n", r->tasks, r->puts,
-                    r->flows, r->cpu_seconds, r->peak_bytes);
+            fprintf(f, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.3f,%" PRIu64 "\n", r->tasks, r->puts, r->flows,
+                    r->cpu_seconds, r->peak_bytes);
         else
             fprintf(f, ",,,,\n");
     }

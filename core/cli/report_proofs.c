@@ -6,16 +6,22 @@
 
 static const struct column columns[] = {
     {"kernel", "", true}, /* and the problem's keys */
-    {"world", "nodes x GPUs", true}, {"variant", "", true}, {"parameters", "", true},
-    {"tasks", "", false},  {"epochs", "", false}, {"ordered pairs", "", false}, {"CPU", "s", false},
-    {"verdict", "", true}, {NULL, NULL, false},
+    {"world", "nodes x GPUs", true},
+    {"variant", "", true},
+    {"parameters", "", true},
+    {"tasks", "", false},
+    {"epochs", "", false},
+    {"ordered pairs", "", false},
+    {"CPU", "s", false},
+    {"verdict", "", true},
+    {NULL, NULL, false},
 };
 
 static void add_row(struct table *t, const struct report_params *params, const struct run_unit *u,
                     const struct run_result *r, const char *verdict)
 {
     const struct point *p = u->point;
-    char                text[REPORT_PARAMS_BYTES];
+    char text[REPORT_PARAMS_BYTES];
 
     report_params_print(params, p, text);
     table_add(t, "%s", p->kernel->name);
@@ -38,23 +44,23 @@ static void add_row(struct table *t, const struct report_params *params, const s
 void report_proofs(const struct run_plan *plan, bool quiet, FILE *f)
 {
     struct report_params params;
-    struct column        all[TABLE_COLUMNS_MAX];
-    struct table         t;
-    uint64_t             proved = 0, unproved = 0;
+    struct column all[TABLE_COLUMNS_MAX];
+    struct table t;
+    uint64_t proved = 0, unproved = 0;
 
     report_params_find(plan, &params);
     report_columns(columns, plan->scenario->family, all);
     table_begin(&t, all);
     for (uint64_t i = 0; i < plan->proof_count; i++) {
         const struct run_result *r = plan->proofs[i].result;
-        bool                     ok = r && r->status >= 0;
+        bool ok = r && r->status >= 0;
 
         proved += ok;
         add_row(&t, &params, &plan->proofs[i], r, ok ? "proved" : r ? "REFUSED" : "not run");
     }
     for (uint64_t i = 0; i < plan->point_count; i++) {
         const struct run_unit *u = &plan->points[i];
-        char                   verdict[128];
+        char verdict[128];
 
         if (point_is_baseline(u->point) || u->proof)
             continue;
@@ -65,6 +71,6 @@ void report_proofs(const struct run_plan *plan, bool quiet, FILE *f)
     if (!quiet)
         table_print(&t, false, f);
     table_end(&t);
-    fprintf(f, "%s: %" PRIu64 " of %" PRIu64 " programs proved, %" PRIu64 " points not proved\n",
-            plan->scenario->name, proved, plan->proof_count, unproved);
+    fprintf(f, "%s: %" PRIu64 " of %" PRIu64 " programs proved, %" PRIu64 " points not proved\n", plan->scenario->name,
+            proved, plan->proof_count, unproved);
 }

@@ -3,9 +3,9 @@
 #include "core/cli/report.h"
 
 static const struct column columns[] = {
-    {"kernel", "", true},        {"size", "", false},        {"variant", "", true},
-    {"simulated", "us", false},  {"published", "us", false}, {"lowest", "us", false},
-    {"highest", "us", false},    {"error", "%", false},      {NULL, NULL, false},
+    {"kernel", "", true},       {"size", "", false},        {"variant", "", true},
+    {"simulated", "us", false}, {"published", "us", false}, {"lowest", "us", false},
+    {"highest", "us", false},   {"error", "%", false},      {NULL, NULL, false},
 };
 
 static void add_point(struct table *t, const struct point *p, double us, const struct published_value *v)
@@ -26,7 +26,7 @@ static void add_point(struct table *t, const struct point *p, double us, const s
 static bool sides(const struct run_plan *plan, const struct compare *c, uint64_t point, bool *published,
                   bool *simulated)
 {
-    uint64_t               nccl = c->groups[c->group_of[point]].nccl;
+    uint64_t nccl = c->groups[c->group_of[point]].nccl;
     struct published_value kernel, library;
 
     if (c->points[point].point->program == PROGRAM_NCCL || nccl == COMPARE_NONE || c->times[point].median == 0 ||
@@ -41,13 +41,13 @@ static bool sides(const struct run_plan *plan, const struct compare *c, uint64_t
 void report_published(const struct run_plan *plan, const struct compare *c, struct published_total *total, FILE *f)
 {
     struct published_total own = {0};
-    struct table           t;
+    struct table t;
 
     table_begin(&t, columns);
     for (uint64_t i = 0; i < c->count; i++) {
         struct published_value v;
-        double                 us = (double)c->times[i].median / 1e6;
-        bool                   published, simulated;
+        double us = (double)c->times[i].median / 1e6;
+        bool published, simulated;
 
         if (us <= 0 || !published_find(plan->scenario, c->points[i].point, &v))
             continue;

@@ -9,11 +9,16 @@
 
 static const struct column columns[] = {
     {"kernel", "", true}, /* and the problem's keys */
-    {"world", "nodes x GPUs", true}, {"variant", "", true},
-    {"parameters", "", true},     {"mode", "", true},
-    {"time", "us", false},        {"TFLOP/s", "per GPU", false},
-    {"busbw", "GB/s", false},     {"speed-up", "over nccl", false},
-    {"verdict", "", true},        {"baseline", "", true},
+    {"world", "nodes x GPUs", true},
+    {"variant", "", true},
+    {"parameters", "", true},
+    {"mode", "", true},
+    {"time", "us", false},
+    {"TFLOP/s", "per GPU", false},
+    {"busbw", "GB/s", false},
+    {"speed-up", "over nccl", false},
+    {"verdict", "", true},
+    {"baseline", "", true},
     {NULL, NULL, false},
 };
 
@@ -39,8 +44,8 @@ static bool one_world(const struct run_plan *plan)
 static void print_check(const struct run_plan *plan, FILE *f)
 {
     const struct check_plan *check = &plan->scenario->check;
-    uint64_t                 exact = 0;
-    char                     text[PROBLEM_TEXT_BYTES];
+    uint64_t exact = 0;
+    char text[PROBLEM_TEXT_BYTES];
 
     if (plan->check_count == 0) {
         fprintf(f, "# checked: no%s\n", check->wanted ? " (no program to check)" : " (check: off)");
@@ -54,8 +59,7 @@ static void print_check(const struct run_plan *plan, FILE *f)
                 plan->checks[0].point->world.gpus_per_node);
     else
         fprintf(f, "every world, ");
-    fprintf(f, "%s, %" PRIu32 " epochs: ",
-            problem_text(plan->scenario->family, &check->problem, text), check->epochs);
+    fprintf(f, "%s, %" PRIu32 " epochs: ", problem_text(plan->scenario->family, &check->problem, text), check->epochs);
     if (exact == plan->check_count)
         fprintf(f, "%" PRIu64 " program%s exact\n", exact, exact == 1 ? "" : "s");
     else
@@ -77,26 +81,26 @@ static void print_proofs(const struct run_plan *plan, FILE *f)
 
 static void print_head(const struct run_plan *plan, FILE *f)
 {
-    const struct scenario   *s = plan->scenario;
+    const struct scenario *s = plan->scenario;
     const struct run_result *r = first_result(plan->points, plan->point_count);
 
     fprintf(f, "# mkernel %s (%.12s)\n", build_version, build_commit);
     fprintf(f, "# scenario: %s\n", s->path);
-    fprintf(f, "# machine: %s%s%s\n", s->machine.name, s->machine.title[0] ? ", " : "",
-            s->machine.title);
+    fprintf(f, "# machine: %s%s%s\n", s->machine.name, s->machine.title[0] ? ", " : "", s->machine.title);
     fprintf(f, "# backend: %s%s%s\n", s->backend->name, r ? ", " : "", r ? r->model : "");
     print_proofs(plan, f);
     print_check(plan, f);
-    fprintf(f, "# time: median of the iterations; TFLOP/s per GPU: " METRICS_TFLOPS_FORMULA
-               "; busbw: the collective's, as in nccl-tests, over the whole time\n#\n",
+    fprintf(f,
+            "# time: median of the iterations; TFLOP/s per GPU: " METRICS_TFLOPS_FORMULA
+            "; busbw: the collective's, as in nccl-tests, over the whole time\n#\n",
             s->family->flops_formula);
 }
 
 static void add_numbers(struct table *t, const struct compare *c, uint64_t i)
 {
     const struct run_unit *u = &c->points[i];
-    uint64_t               time = c->times[i].median;
-    double                 speedup = compare_speedup(c, i);
+    uint64_t time = c->times[i].median;
+    double speedup = compare_speedup(c, i);
 
     if (time == 0) {
         for (int column = 0; column < 4; column++)
@@ -119,18 +123,17 @@ static void add_baseline(struct table *t, const struct run_result *r)
     char alone[80] = "";
 
     if (r->flow_ps > 0)
-        snprintf(alone, sizeof alone, "; alone %.1f us, NCCL flow %.1f us",
-                 (double)r->collective_ps / 1e6, (double)r->flow_ps / 1e6);
+        snprintf(alone, sizeof alone, "; alone %.1f us, NCCL flow %.1f us", (double)r->collective_ps / 1e6,
+                 (double)r->flow_ps / 1e6);
     table_add(t, "%s%s%s%s", r->model, r->choice[0] ? ", " : "", r->choice, alone);
 }
 
-static void add_row(struct table *t, const struct report_params *shown, const struct compare *c,
-                    uint64_t i)
+static void add_row(struct table *t, const struct report_params *shown, const struct compare *c, uint64_t i)
 {
-    const struct run_unit   *u = &c->points[i];
-    const struct point      *p = u->point;
+    const struct run_unit *u = &c->points[i];
+    const struct point *p = u->point;
     const struct run_result *r = u->result;
-    char                     params[REPORT_PARAMS_BYTES];
+    char params[REPORT_PARAMS_BYTES];
 
     report_params_print(shown, p, params);
     table_add(t, "%s", p->kernel->name);
@@ -150,8 +153,8 @@ static void add_row(struct table *t, const struct report_params *shown, const st
 void report_table(const struct run_plan *plan, const struct compare *c, bool colour, FILE *f)
 {
     struct report_params shown;
-    struct column        all[TABLE_COLUMNS_MAX];
-    struct table         t;
+    struct column all[TABLE_COLUMNS_MAX];
+    struct table t;
 
     report_params_find(plan, &shown);
     print_head(plan, f);

@@ -67,13 +67,13 @@ static uint64_t scenario_hash(const struct scenario *s)
 
 enum status run_nodes_compare(const struct scenario *s, struct nodes *n)
 {
-    uint64_t   *all = calloc(n->count, sizeof *all), mine = scenario_hash(s);
+    uint64_t *all = calloc(n->count, sizeof *all), mine = scenario_hash(s);
     enum status st = all ? nodes_gather(n, &mine, sizeof mine, all) : ST_MEMORY;
 
     for (uint32_t i = 1; i < n->count && st >= 0; i++)
         if (all[i] != all[0]) {
-            log_error("%s: node %" PRIu32 " on %s reads another scenario than node 0 on %s", s->path, i,
-                      n->hosts[i], n->hosts[0]);
+            log_error("%s: node %" PRIu32 " on %s reads another scenario than node 0 on %s", s->path, i, n->hosts[i],
+                      n->hosts[0]);
             st = ST_INPUT;
         }
     free(all);

@@ -23,13 +23,13 @@
 
 struct session {
     const struct run_request *request;
-    struct scenario           scenario;
-    struct run_plan           plan;
-    struct compare            compare;
-    struct result_file        file;
-    struct trace_request     *traces; /* by point; NULL: none */
-    struct node_link          link; /* of several processes: which this is */
-    enum status               status; /* the worst so far */
+    struct scenario scenario;
+    struct run_plan plan;
+    struct compare compare;
+    struct result_file file;
+    struct trace_request *traces; /* by point; NULL: none */
+    struct node_link link;        /* of several processes: which this is */
+    enum status status;           /* the worst so far */
 };
 
 static void note(struct session *s, enum status st)
@@ -53,13 +53,14 @@ static bool several_nodes(const struct session *s)
 static void explain(const struct run_unit *u)
 {
     const struct point *p = u->point;
-    char                text[PROBLEM_TEXT_BYTES];
+    char text[PROBLEM_TEXT_BYTES];
 
     log_error("%s: %s %s, %s, %" PRIu32 " x %" PRIu32 " GPUs, on %s: %s",
-              u->backend == &prove_backend ? "proof" : u->data ? "check" : "run", p->kernel->name,
-              p->variant, problem_text(p->kernel->family, &u->problem, text), p->world.nodes,
-              p->world.gpus_per_node, u->backend->name,
-              status_text(u->result->status));
+              u->backend == &prove_backend ? "proof"
+              : u->data                    ? "check"
+                                           : "run",
+              p->kernel->name, p->variant, problem_text(p->kernel->family, &u->problem, text), p->world.nodes,
+              p->world.gpus_per_node, u->backend->name, status_text(u->result->status));
     if (u->result->report[0])
         fprintf(stderr, "%s\n", u->result->report);
 }
@@ -98,9 +99,9 @@ static uint64_t note_failures(struct session *s, const struct run_unit *units, u
 static enum status run_all(struct session *s, struct run_unit *units, uint64_t count, const char *what)
 {
     const struct run_request *q = s->request;
-    struct progress           progress;
-    struct run_config         config = limits_config(&q->limits, &progress);
-    enum status               st;
+    struct progress progress;
+    struct run_config config = limits_config(&q->limits, &progress);
+    enum status st;
 
     progress_begin(&progress, what, q->quiet || !speaks(s));
     st = several_nodes(s) && units != s->plan.proofs ? run_units_across(q->nodes, units, count, &config)
@@ -112,7 +113,7 @@ static enum status run_all(struct session *s, struct run_unit *units, uint64_t c
 
 static enum status check_available(const struct backend *b)
 {
-    char        why[256] = "";
+    char why[256] = "";
     enum status st = b->available(why, sizeof why);
 
     if (st < 0)
@@ -141,7 +142,7 @@ static enum status prepare(struct session *s, const char *path, const struct reg
 static enum status prepare_in_time(struct session *s, const char *path, const struct registry *registry)
 {
     const struct run_request *q = s->request;
-    enum status               st;
+    enum status st;
 
     signals_planning = 1;
     alarm((unsigned)(q->limits.timeout_ps / SECOND_PS) + 1);
@@ -158,8 +159,8 @@ static enum status prepare_in_time(struct session *s, const char *path, const st
 static enum status prepare_on_all(struct session *s, const char *path, const struct registry *registry)
 {
     struct nodes *n = s->request->nodes;
-    char          prefix[NODE_HOST_BYTES + 32];
-    enum status   st = ST_OK;
+    char prefix[NODE_HOST_BYTES + 32];
+    enum status st = ST_OK;
 
     if (!several_nodes(s))
         return prepare_in_time(s, path, registry);
@@ -182,7 +183,7 @@ static enum status prepare_on_all(struct session *s, const char *path, const str
 static void say_unproved(struct session *s)
 {
     const struct run_plan *plan = &s->plan;
-    uint64_t               unproved = 0, first = 0;
+    uint64_t unproved = 0, first = 0;
 
     for (uint64_t i = plan->point_count; i-- > 0;) {
         if (point_is_baseline(plan->points[i].point) || plan->points[i].proof)
@@ -191,8 +192,8 @@ static void say_unproved(struct session *s)
         first = i;
     }
     if (unproved > 0)
-        log_warn("%s: %" PRIu64 " point%s not proved: %s", s->scenario.path, unproved,
-                 unproved > 1 ? "s are" : " is", plan->points[first].unproved);
+        log_warn("%s: %" PRIu64 " point%s not proved: %s", s->scenario.path, unproved, unproved > 1 ? "s are" : " is",
+                 plan->points[first].unproved);
     if (unproved > 0 && s->request->verify_only)
         note(s, ST_MEMORY);
 }
@@ -237,7 +238,7 @@ static void execute(struct session *s)
 
 static void open_file(struct session *s)
 {
-    char        path[RESULT_PATH_BYTES], stamp[40];
+    char path[RESULT_PATH_BYTES], stamp[40];
     const char *wanted = s->request->output;
 
     if (!speaks(s) || (wanted && strcmp(wanted, "none") == 0))
@@ -323,15 +324,15 @@ static void hold_to_threshold(struct session *s)
 
     for (uint64_t i = 0; i < c->group_count; i++) {
         const struct compare_group *g = &c->groups[i];
-        const struct point         *p = c->points[g->first].point;
-        double                      ratio = compare_ratio(c, g->nccl, g->fused);
-        char                        text[PROBLEM_TEXT_BYTES];
+        const struct point *p = c->points[g->first].point;
+        double ratio = compare_ratio(c, g->nccl, g->fused);
+        char text[PROBLEM_TEXT_BYTES];
 
         if (ratio <= 0 || ratio >= s->scenario.threshold)
             continue;
-        log_error("%s, %s, %s: the best fused speed-up is %.3f, below the threshold of %.3f",
-                  p->kernel->name, problem_text(p->kernel->family, &p->problem, text),
-                  record_mode_name(p->timing.mode), ratio, s->scenario.threshold);
+        log_error("%s, %s, %s: the best fused speed-up is %.3f, below the threshold of %.3f", p->kernel->name,
+                  problem_text(p->kernel->family, &p->problem, text), record_mode_name(p->timing.mode), ratio,
+                  s->scenario.threshold);
         note(s, ST_SLOW);
     }
 }
@@ -356,8 +357,7 @@ static void finish(struct session *s)
     commit_file(s);
     hold_to_threshold(s);
     if (s->status == ST_INTERRUPTED)
-        log_error("interrupted: %" PRIu64 " of %" PRIu64 " points are complete", done,
-                  s->plan.point_count);
+        log_error("interrupted: %" PRIu64 " of %" PRIu64 " points are complete", done, s->plan.point_count);
 }
 
 static void verify(struct session *s)

@@ -48,8 +48,7 @@ enum status run_trace_plan(struct run_plan *plan, const struct trace_format *for
             continue;
         requests[i] = (struct trace_request){.format = format, .limit_bytes = limit_bytes};
         if (!name_trace(path, count > 1, i, requests[i].path)) {
-            log_error("trace: %.60s...: the path is too long, expected at most %d bytes", path,
-                      TRACE_PATH_BYTES - 32);
+            log_error("trace: %.60s...: the path is too long, expected at most %d bytes", path, TRACE_PATH_BYTES - 32);
             return ST_INPUT;
         }
         plan->points[i].trace = &requests[i];

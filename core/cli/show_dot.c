@@ -10,15 +10,15 @@
 
 /* A task and where it stands. */
 struct node {
-    uint32_t    rank, queue;
-    uint64_t    index;
+    uint32_t rank, queue;
+    uint64_t index;
     struct task task;
 };
 
 struct graph {
     const struct program *program;
-    struct node          *nodes;
-    size_t                count;
+    struct node *nodes;
+    size_t count;
 };
 
 static void collect(struct graph *g)
@@ -62,7 +62,7 @@ static bool waits_for(const struct graph *g, const struct node *n, uint32_t flag
 static void print_signal(const struct graph *g, size_t from, const struct signal *s, FILE *f)
 {
     uint32_t first, count = program_target_ranks(g->program, g->nodes[from].rank, s->rank, &first);
-    char     name[64];
+    char name[64];
 
     program_print_flag(g->program, s->flag, name, sizeof name);
     for (size_t to = 0; to < g->count; to++) {
@@ -85,20 +85,18 @@ static void print_node(const struct graph *g, size_t i, FILE *f)
 
 enum status show_dot(const struct program *p, FILE *f)
 {
-    uint64_t     tasks = program_task_count(p);
+    uint64_t tasks = program_task_count(p);
     struct graph g = {.program = p};
 
     if (tasks > DOT_TASKS_MAX) {
-        log_error("show: --dot draws at most %d tasks, this program has %" PRIu64
-                  ": --set a smaller problem or world",
+        log_error("show: --dot draws at most %d tasks, this program has %" PRIu64 ": --set a smaller problem or world",
                   DOT_TASKS_MAX, tasks);
         return ST_INPUT;
     }
     g.nodes = calloc(tasks + 1, sizeof *g.nodes);
     assert(g.nodes);
     collect(&g);
-    fprintf(f, "digraph \"%s %s\" {\n  rankdir=LR;\n  node [shape=box, fontsize=10];\n", p->kernel,
-            p->variant);
+    fprintf(f, "digraph \"%s %s\" {\n  rankdir=LR;\n  node [shape=box, fontsize=10];\n", p->kernel, p->variant);
     for (size_t i = 0; i < g.count; i++)
         print_node(&g, i, f);
     for (size_t i = 0; i < g.count; i++)

@@ -6,15 +6,15 @@
 #include "core/cli/show.h"
 #include "core/run/run.h"
 
-#define KEYS_MAX      96
-#define VALUES_MAX    24 /* distinct values of one key that are told apart */
-#define VALUE_BYTES   128
+#define KEYS_MAX 96
+#define VALUES_MAX 24 /* distinct values of one key that are told apart */
+#define VALUE_BYTES 128
 #define POINTS_LISTED 32
 
 /* A key and the values it takes over the points. */
 struct dimension {
-    char     key[VALUE_BYTES];
-    char     values[VALUES_MAX][VALUE_BYTES];
+    char key[VALUE_BYTES];
+    char values[VALUES_MAX][VALUE_BYTES];
     uint64_t counts[VALUES_MAX];
     uint32_t value_count;
     uint64_t others; /* points whose value found no place */
@@ -22,8 +22,8 @@ struct dimension {
 
 struct dimensions {
     struct dimension of[KEYS_MAX];
-    uint32_t         count;
-    FILE            *f;
+    uint32_t count;
+    FILE *f;
 };
 
 static struct dimension *dimension_of(struct dimensions *d, const char *key)
@@ -42,7 +42,7 @@ static struct dimension *dimension_of(struct dimensions *d, const char *key)
 static void count_value(void *arg, const char *key, const char *value)
 {
     struct dimension *x = dimension_of(arg, key);
-    uint32_t          i = 0;
+    uint32_t i = 0;
 
     while (i < x->value_count && strcmp(x->values[i], value) != 0)
         i++;
@@ -84,8 +84,7 @@ static void print_head(const struct scenario *s, FILE *f)
     char text[PROBLEM_TEXT_BYTES];
 
     fprintf(f, "scenario %s (%s)\n", s->name, s->path);
-    fprintf(f, "machine  %s%s%s\n", s->machine.name, s->machine.title[0] ? ": " : "",
-            s->machine.title);
+    fprintf(f, "machine  %s%s%s\n", s->machine.name, s->machine.title[0] ? ": " : "", s->machine.title);
     fprintf(f, "backend  %s\n", s->backend->name);
     if (s->check.wanted)
         fprintf(f, "check    on %s, %s, %" PRIu32 " epochs\n", s->check.backend->name,

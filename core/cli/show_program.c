@@ -9,8 +9,7 @@ static void print_buffers(const struct program *p, FILE *f)
     for (uint32_t i = 0; i < p->buffer_count; i++) {
         const struct buffer *b = &p->buffers[i];
 
-        fprintf(f, "  %-16s %" PRIu64 " x %" PRIu64 " %s", b->name, b->rows, b->cols,
-                dtype_name(b->dtype));
+        fprintf(f, "  %-16s %" PRIu64 " x %" PRIu64 " %s", b->name, b->rows, b->cols, dtype_name(b->dtype));
         fprintf(f, ", depth %" PRIu32 ", %" PRIu64 " bytes\n", b->depth, buffer_bytes(b));
     }
 }
@@ -62,7 +61,7 @@ static void print_queue(const struct program *p, uint32_t rank, uint32_t queue, 
     fprintf(f, "\nqueue %s: %" PRIu64 " tasks\n", p->queues[queue].name, length);
     for (uint64_t i = 0; i < shown; i++) {
         struct task t;
-        char        text[PROGRAM_TASK_TEXT_BYTES];
+        char text[PROGRAM_TASK_TEXT_BYTES];
 
         program_task(p, rank, queue, i, &t);
         program_print_task(p, rank, queue, i, &t, text, sizeof text);
@@ -74,9 +73,8 @@ static void print_queue(const struct program *p, uint32_t rank, uint32_t queue, 
 
 void show_program(const struct program *p, uint32_t rank, uint64_t tasks, FILE *f)
 {
-    fprintf(f, "%s %s: rank %" PRIu32 " of %" PRIu32 " (node %" PRIu32 ", gpu %" PRIu32 ")\n", p->kernel,
-            p->variant, rank, world_ranks(p->world), world_node(p->world, rank),
-            world_gpu(p->world, rank));
+    fprintf(f, "%s %s: rank %" PRIu32 " of %" PRIu32 " (node %" PRIu32 ", gpu %" PRIu32 ")\n", p->kernel, p->variant,
+            rank, world_ranks(p->world), world_node(p->world, rank), world_gpu(p->world, rank));
     print_buffers(p, f);
     print_flags(p, rank, f);
     print_crews(p, f);

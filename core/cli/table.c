@@ -15,7 +15,7 @@ void table_begin(struct table *t, const struct column *columns)
 void table_add(struct table *t, const char *format, ...)
 {
     va_list args;
-    int     n;
+    int n;
 
     if (t->cell_count == t->cell_space) {
         t->cell_space = t->cell_space ? 2 * t->cell_space : 256;
@@ -51,7 +51,7 @@ static const char *colour_of(const char *text)
 static void print_cell(const struct column *c, int w, bool last, const char *text, bool colour, FILE *f)
 {
     const char *on = colour ? colour_of(text) : NULL;
-    int         pad = w - (int)strlen(text);
+    int pad = w - (int)strlen(text);
 
     if (last && text[0] == 0) /* no blanks at a line's end */
         return;
@@ -62,7 +62,7 @@ static void print_cell(const struct column *c, int w, bool last, const char *tex
 
 void table_print(const struct table *t, bool colour, FILE *f)
 {
-    int    widths[32];
+    int widths[32];
     size_t last = t->column_count - 1;
 
     assert(t->column_count <= 32);
@@ -71,8 +71,8 @@ void table_print(const struct table *t, bool colour, FILE *f)
     for (int line = 0; line < 2; line++) {
         fprintf(f, "#");
         for (size_t c = 0; c <= last; c++)
-            print_cell(&t->columns[c], widths[c], c == last,
-                       line == 0 ? t->columns[c].name : t->columns[c].unit, false, f);
+            print_cell(&t->columns[c], widths[c], c == last, line == 0 ? t->columns[c].name : t->columns[c].unit, false,
+                       f);
         fprintf(f, "\n");
     }
     for (size_t i = 0; i < t->cell_count; i++) {

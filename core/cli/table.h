@@ -8,14 +8,14 @@
 
 struct column {
     const char *name, *unit; /* two header lines; NULL name ends the list */
-    bool        left;        /* else right-aligned */
+    bool left;               /* else right-aligned */
 };
 
 struct table {
     const struct column *columns;
-    size_t               column_count;
-    char               **cells; /* row by row */
-    size_t               cell_count, cell_space;
+    size_t column_count;
+    char **cells; /* row by row */
+    size_t cell_count, cell_space;
 };
 
 #define TABLE_COLUMNS_MAX 40

@@ -16,8 +16,8 @@ static const char *form_name(const struct point *p)
 void tune_params_text(const struct point *p, char out[TUNE_TEXT_BYTES])
 {
     uint64_t shown = point_is_baseline(p) ? 0 : report_params_differing(p);
-    size_t   used = (size_t)snprintf(out, TUNE_TEXT_BYTES, "%s", form_name(p));
-    char     value[OPTION_TEXT_BYTES];
+    size_t used = (size_t)snprintf(out, TUNE_TEXT_BYTES, "%s", form_name(p));
+    char value[OPTION_TEXT_BYTES];
 
     for (size_t i = 0; shown >> i && used < TUNE_TEXT_BYTES; i++) {
         const struct option *o = &p->kernel->options[i];
@@ -37,7 +37,7 @@ static double us(const struct tune *t, uint64_t unit)
 static void print_problem(const struct tune_problem *p, FILE *f)
 {
     const struct point *m = p->space.model;
-    char                text[PROBLEM_TEXT_BYTES];
+    char text[PROBLEM_TEXT_BYTES];
 
     fprintf(f, "%s, %s, %" PRIu32 " x %" PRIu32 ", %s", m->kernel->name,
             problem_text(m->kernel->family, &m->problem, text), m->world.nodes, m->world.gpus_per_node,
@@ -81,7 +81,7 @@ static uint64_t slowest(const struct tune *t, const struct tune_problem *p)
 static void print_axis(const struct tune *t, const struct tune_problem *p, uint32_t axis, FILE *f)
 {
     const struct tune_axis *a = &p->space.axes[axis];
-    double                  best = (double)tune_time_ps(&t->units[p->program]);
+    double best = (double)tune_time_ps(&t->units[p->program]);
 
     fprintf(f, "  %-12s", a->option ? a->option->name : "program");
     for (uint32_t v = 0; v < a->count; v++) {
@@ -103,7 +103,7 @@ void tune_report_landscape(const struct tune *t, const struct tune_problem *p, F
         [TUNE_TIME] = "the time is used up",
     };
     uint64_t worst = slowest(t, p);
-    char     text[TUNE_TEXT_BYTES];
+    char text[TUNE_TEXT_BYTES];
 
     fprintf(f, "# ");
     print_problem(p, f);
@@ -130,11 +130,11 @@ static void print_sets(const struct tune *t, const struct tune_problem *p, FILE 
 {
     const struct point *best = t->units[p->program].point;
 
-    fprintf(f, "  %s--set variants.%s.program=%s", p->best == p->program ? "" : "the best program: ",
-            p->space.model->variant, form_name(best));
+    fprintf(f, "  %s--set variants.%s.program=%s",
+            p->best == p->program ? "" : "the best program: ", p->space.model->variant, form_name(best));
     for (uint32_t i = 0; i < p->space.axis_count; i++) {
         const struct tune_axis *a = &p->space.axes[i];
-        char                    value[OPTION_TEXT_BYTES];
+        char value[OPTION_TEXT_BYTES];
 
         if (!a->option)
             continue;
@@ -147,8 +147,8 @@ static void print_sets(const struct tune *t, const struct tune_problem *p, FILE 
 void tune_report_answer(const struct tune *t, const struct tune_problem *p, FILE *f)
 {
     const struct machine *m = p->space.model->machine;
-    const char           *library = p->space.model->kernel->family->library;
-    char                  text[TUNE_TEXT_BYTES];
+    const char *library = p->space.model->kernel->family->library;
+    char text[TUNE_TEXT_BYTES];
 
     print_problem(p, f);
     tune_params_text(t->units[p->best].point, text);

@@ -18,7 +18,6 @@ void tune_report_landscape(const struct tune *t, const struct tune_problem *p, F
 void tune_report_answer(const struct tune *t, const struct tune_problem *p, FILE *f);
 
 /* The answer of problem `index` as a scenario; never over an existing file. */
-enum status tune_write_scenario(const struct tune *t, uint64_t index, const char *path, int argc,
-                                char *const *argv);
+enum status tune_write_scenario(const struct tune *t, uint64_t index, const char *path, int argc, char *const *argv);
 
 #endif

@@ -10,15 +10,15 @@
 
 /* Prints "key: value" of the keys that begin with a section, as the inside of a flow map. */
 struct section {
-    FILE       *file;
+    FILE *file;
     const char *prefix; /* "problem." */
-    bool        any;
+    bool any;
 };
 
 static void print_key(void *arg, const char *key, const char *value)
 {
     struct section *s = arg;
-    size_t          size = strlen(s->prefix);
+    size_t size = strlen(s->prefix);
 
     if (strncmp(key, s->prefix, size) != 0)
         return;
@@ -26,8 +26,7 @@ static void print_key(void *arg, const char *key, const char *value)
     s->any = true;
 }
 
-static void print_section(const struct tune *t, const struct point *p, const char *title, const char *prefix,
-                          FILE *f)
+static void print_section(const struct tune *t, const struct point *p, const char *title, const char *prefix, FILE *f)
 {
     struct section s = {.file = f, .prefix = prefix};
 
@@ -36,20 +35,18 @@ static void print_section(const struct tune *t, const struct point *p, const cha
     fprintf(f, "}\n");
 }
 
-static void print_scenario(const struct tune *t, const struct tune_problem *p, int argc, char *const *argv,
-                           FILE *f)
+static void print_scenario(const struct tune *t, const struct tune_problem *p, int argc, char *const *argv, FILE *f)
 {
-    const struct point     *program = t->units[p->program].point;
+    const struct point *program = t->units[p->program].point;
     const struct yaml_node *machine = yaml_get(t->scenario->source->root, "machine");
-    char                    text[TUNE_TEXT_BYTES];
+    char text[TUNE_TEXT_BYTES];
 
     fprintf(f, "# Found by: mkernel");
     for (int i = 0; i < argc; i++)
         fprintf(f, " %s", argv[i]);
     tune_params_text(t->units[p->best].point, text);
     fprintf(f, "\n# Fastest of all: %s, %.2f us.  The fastest program: %.2f us.\n", text,
-            (double)tune_time_ps(&t->units[p->best]) / 1e6,
-            (double)tune_time_ps(&t->units[p->program]) / 1e6);
+            (double)tune_time_ps(&t->units[p->best]) / 1e6, (double)tune_time_ps(&t->units[p->program]) / 1e6);
     print_section(t, program, "problem:  ", "problem.", f);
     fprintf(f, "machine:  %s\n", machine->text);
     print_section(t, program, "world:    ", "world.", f);
@@ -76,12 +73,11 @@ static void number_path(const char *path, uint64_t index, uint64_t count, char o
         snprintf(out, RESULT_PATH_BYTES, "%.*s-%" PRIu64 ".yaml", (int)stem, path, index + 1);
 }
 
-enum status tune_write_scenario(const struct tune *t, uint64_t index, const char *path, int argc,
-                                char *const *argv)
+enum status tune_write_scenario(const struct tune *t, uint64_t index, const char *path, int argc, char *const *argv)
 {
     struct result_file f = {0};
-    char               numbered[RESULT_PATH_BYTES], written[RESULT_PATH_BYTES];
-    enum status        st;
+    char numbered[RESULT_PATH_BYTES], written[RESULT_PATH_BYTES];
+    enum status st;
 
     number_path(path, index, t->problem_count, numbered);
     st = result_open(&f, numbered);

@@ -58,16 +58,18 @@ static bool fits(double algbw, double expected)
 
 static enum status check_row(const struct nccl_tests_reader *r, const struct nccl_tests_row *row)
 {
-    bool numbers = isfinite(row->time_us) && isfinite(row->algbw) && isfinite(row->busbw) && row->algbw >= 0 &&
-                   row->busbw >= 0;
+    bool numbers =
+        isfinite(row->time_us) && isfinite(row->algbw) && isfinite(row->busbw) && row->algbw >= 0 && row->busbw >= 0;
 
     if (!numbers || row->time_us <= 0 || row->time_us > 1e12)
         return nccl_tests_refuse(r, "expected a time above 0 us and bandwidths in GB/s", NULL);
     if (!row->collective[0])
         return nccl_tests_refuse(r, "which collective? The file does not name its test; --collective NAME does", NULL);
     if (!fits(row->algbw, (double)row->bytes / row->time_us / 1e3))
-        return nccl_tests_refuse(r, "algbw is not size / time; expected the columns size, time, algbw, busbw as "
-                                    "nccl-tests prints them", NULL);
+        return nccl_tests_refuse(r,
+                                 "algbw is not size / time; expected the columns size, time, algbw, busbw as "
+                                 "nccl-tests prints them",
+                                 NULL);
     return ST_OK;
 }
 

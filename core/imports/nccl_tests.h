@@ -9,24 +9,24 @@
 #include "core/status.h"
 
 #define NCCL_TESTS_BYTES_MAX ((size_t)64 << 20)
-#define NCCL_TESTS_ROWS_MAX  100000
-#define NCCL_TESTS_WORD      32
+#define NCCL_TESTS_ROWS_MAX 100000
+#define NCCL_TESTS_WORD 32
 
 struct nccl_tests_row {
-    char     collective[NCCL_TESTS_WORD]; /* "all_gather" */
-    char     type[NCCL_TESTS_WORD], redop[NCCL_TESTS_WORD], root[NCCL_TESTS_WORD];
+    char collective[NCCL_TESTS_WORD]; /* "all_gather" */
+    char type[NCCL_TESTS_WORD], redop[NCCL_TESTS_WORD], root[NCCL_TESTS_WORD];
     uint64_t bytes;
-    bool     in_place;
-    bool     wrong; /* the check found wrong elements */
-    double   time_us, algbw, busbw; /* GB/s as nccl-tests defines them */
+    bool in_place;
+    bool wrong;                   /* the check found wrong elements */
+    double time_us, algbw, busbw; /* GB/s as nccl-tests defines them */
 };
 
 struct nccl_tests {
     struct nccl_tests_row *rows;
-    size_t                 count, space;
-    uint32_t               ranks, nodes; /* of the device list; 0: there was none */
-    char                   gpu[64], version[64];
-    uint64_t               iterations; /* 0: not said */
+    size_t count, space;
+    uint32_t ranks, nodes; /* of the device list; 0: there was none */
+    char gpu[64], version[64];
+    uint64_t iterations; /* 0: not said */
 };
 
 /* JSON when the text begins with "{".  `collective` stands in where the file does not name its test; may be

@@ -26,7 +26,7 @@ static enum status take_devices(struct nccl_tests_reader *r, const json_t *root)
 
     if (!devices)
         devices = json_object_get(root, "devices");
-    json_array_foreach(devices, i, d)
+    json_array_foreach (devices, i, d)
         TRY(nccl_tests_device(r, text_of(d, "hostname"), text_of(d, "device_info")));
     return ST_OK;
 }
@@ -34,8 +34,7 @@ static enum status take_devices(struct nccl_tests_reader *r, const json_t *root)
 static enum status take_head(struct nccl_tests_reader *r, const json_t *root)
 {
     json_int_t nccl = json_integer_value(json_object_get(root, "nccl_version"));
-    json_int_t iterations =
-        json_integer_value(json_object_get(json_object_get(root, "config"), "iterations"));
+    json_int_t iterations = json_integer_value(json_object_get(json_object_get(root, "config"), "iterations"));
     const char *program = json_string_value(json_array_get(json_object_get(root, "args"), 0));
 
     if (program)
@@ -96,7 +95,7 @@ static enum status take_root(struct nccl_tests_reader *r, const json_t *root)
     if (!json_is_array(results))
         return nccl_tests_refuse(r, "expected a list \"results\", as nccl-tests writes it with -J", NULL);
     TRY(take_head(r, root));
-    json_array_foreach(results, i, o)
+    json_array_foreach (results, i, o)
         TRY(take_result(r, o));
     return ST_OK;
 }

@@ -5,11 +5,11 @@
 #include "core/imports/nccl_tests.h"
 
 struct nccl_tests_reader {
-    const char        *path;
-    size_t             line;
+    const char *path;
+    size_t line;
     struct nccl_tests *out;
-    char               collective[NCCL_TESTS_WORD]; /* of the rows to come; "": not known */
-    char               hosts[64][64];
+    char collective[NCCL_TESTS_WORD]; /* of the rows to come; "": not known */
+    char hosts[64][64];
 };
 
 /* Logs; returns ST_INPUT. */

@@ -6,7 +6,7 @@
 #include "core/imports/nccl_tests_rows.h"
 
 #define LINE_MAX_BYTES 1024
-#define TOKENS_MAX     24
+#define TOKENS_MAX 24
 
 /* ---- numbers ---- */
 
@@ -75,8 +75,10 @@ static enum status take_row(struct nccl_tests_reader *r, char *const words[], si
     named = count >= 11 ? count - 8 : count >= 7 && count <= 9 ? count - 4 : 0;
     groups = named ? (count - named) / 4 : 0;
     if (named < 3 || named > 5)
-        return nccl_tests_refuse(r, "expected size, count, type, redop, root and twice time, algbw, busbw, "
-                                    "#wrong", NULL);
+        return nccl_tests_refuse(r,
+                                 "expected size, count, type, redop, root and twice time, algbw, busbw, "
+                                 "#wrong",
+                                 NULL);
     word(row.collective, r->collective);
     TRY(bytes(r, words[0], &row.bytes));
     word(row.type, words[2]);

@@ -11,22 +11,22 @@
 
 #include "core/log.h"
 
-#define DEPTH_MAX    32
+#define DEPTH_MAX 32
 #define ELEMENTS_MAX 200000
-#define COUNT_MAX    1000000000 /* no number in such a file means more */
-#define GPUS_MAX     1024
+#define COUNT_MAX 1000000000 /* no number in such a file means more */
+#define GPUS_MAX 1024
 
 struct reader {
-    const char      *path;
+    const char *path;
     struct nccl_xml *out;
-    XML_Parser       parser;
-    uint32_t         depth, elements;
-    bool             failed;
-    char             host[64];      /* of the first cpu */
-    bool             other_host;    /* the cpu in hand is another host's */
-    uint64_t         device;        /* of the pci element in hand */
-    struct nccl_graph graph;        /* in hand */
-    int64_t          pattern;
+    XML_Parser parser;
+    uint32_t depth, elements;
+    bool failed;
+    char host[64];           /* of the first cpu */
+    bool other_host;         /* the cpu in hand is another host's */
+    uint64_t device;         /* of the pci element in hand */
+    struct nccl_graph graph; /* in hand */
+    int64_t pattern;
 };
 
 /* The first fault is the one that is told. */
@@ -214,8 +214,8 @@ static void XMLCALL end(void *arg, const XML_Char *name)
         end_graph(r);
 }
 
-static void XMLCALL begin_doctype(void *arg, const XML_Char *name, const XML_Char *system_id,
-                                  const XML_Char *public_id, int has_internal_subset)
+static void XMLCALL begin_doctype(void *arg, const XML_Char *name, const XML_Char *system_id, const XML_Char *public_id,
+                                  int has_internal_subset)
 {
     (void)system_id;
     (void)public_id;

@@ -8,8 +8,10 @@
 #include "core/parse/yaml.h"
 #include "core/parse/yaml_file.h"
 
-#define ROW(key, kind, member, ...) \
-    {.name = key, .type = OPTION_##kind, .offset = offsetof(struct machine, member), __VA_ARGS__}
+#define ROW(key, kind, member, ...)                                                                                    \
+    {                                                                                                                  \
+        .name = key, .type = OPTION_##kind, .offset = offsetof(struct machine, member), __VA_ARGS__                    \
+    }
 #define TIME_MAX_PS 1e12 /* one second: nothing a machine file describes takes longer */
 #define TIME_RANGE .min = 0, .max = TIME_MAX_PS
 #define RATE_NEEDED .min = 1e6, .max = 1e15
@@ -19,8 +21,7 @@ const struct option machine_options[] = {
     ROW("title", TEXT, title, .initial = "", .help = "one line for `mkernel list machines`"),
     ROW("model_error", TEXT, model_error, .initial = "",
         .help = "simulated against measured fused times, as reports quote it; empty: not known"),
-    ROW("nodes_max", COUNT, nodes_max, .initial = "1", .min = 1, .max = 65536,
-        .help = "nodes a world may have"),
+    ROW("nodes_max", COUNT, nodes_max, .initial = "1", .min = 1, .max = 65536, .help = "nodes a world may have"),
     ROW("gpus_per_node", COUNT, gpus_per_node, .initial = "1", .min = 1, .max = 1024,
         .help = "GPUs in one NVLink domain"),
 
@@ -30,12 +31,9 @@ const struct option machine_options[] = {
     ROW("gpu.memory_rate", RATE, gpu.memory_rate, RATE_OR_NONE,
         .help = "device memory, reads plus writes of a kernel on all SMs; 0: no limit of its own"),
 
-    ROW("gemm.tile_m", COUNT, gemm.tile_m, .initial = "128", .min = 8, .max = 4096,
-        .help = "rows of a tile of C"),
-    ROW("gemm.tile_n", COUNT, gemm.tile_n, .initial = "256", .min = 8, .max = 4096,
-        .help = "columns of a tile of C"),
-    ROW("gemm.step_k", COUNT, gemm.step_k, .initial = "64", .min = 8, .max = 4096,
-        .help = "depth of one step"),
+    ROW("gemm.tile_m", COUNT, gemm.tile_m, .initial = "128", .min = 8, .max = 4096, .help = "rows of a tile of C"),
+    ROW("gemm.tile_n", COUNT, gemm.tile_n, .initial = "256", .min = 8, .max = 4096, .help = "columns of a tile of C"),
+    ROW("gemm.step_k", COUNT, gemm.step_k, .initial = "64", .min = 8, .max = 4096, .help = "depth of one step"),
     ROW("gemm.fixed", TIME, gemm.fixed_ps, TIME_RANGE,
         .help = "per tile: prologue and the part of the epilogue that nothing hides"),
     ROW("gemm.flush", TIME, gemm.flush_ps, TIME_RANGE, .initial = "0ps",
@@ -43,8 +41,8 @@ const struct option machine_options[] = {
     ROW("gemm.swiglu", TIME, gemm.swiglu_ps, TIME_RANGE, .initial = "1.2us",
         .help = "more for a tile whose sums are gate and up of an activation"),
 
-    ROW("attention.tile_queries", COUNT, attention.tile_queries, .initial = "128", .min = 8,
-        .max = 4096, .help = "queries of a tile"),
+    ROW("attention.tile_queries", COUNT, attention.tile_queries, .initial = "128", .min = 8, .max = 4096,
+        .help = "queries of a tile"),
     ROW("attention.step_keys", COUNT, attention.step_keys, .initial = "128", .min = 8, .max = 4096,
         .help = "keys of one step"),
     ROW("attention.fixed", TIME, attention.fixed_ps, TIME_RANGE, .initial = "1.1us",
@@ -57,12 +55,10 @@ const struct option machine_options[] = {
         .help = "one step at head dimension 128"),
 
     ROW("copy.push_rate", RATE, copy.push_rate, RATE_NEEDED, .help = "one CTA, storing to a peer"),
-    ROW("copy.pull_rate", RATE, copy.pull_rate, RATE_NEEDED,
-        .help = "one CTA, loading from a peer"),
+    ROW("copy.pull_rate", RATE, copy.pull_rate, RATE_NEEDED, .help = "one CTA, loading from a peer"),
     ROW("copy.drained", TIME, copy.drained_ps, TIME_RANGE,
         .help = "fixed part of a copy when the next task waits for it"),
-    ROW("copy.pipelined", TIME, copy.pipelined_ps, TIME_RANGE,
-        .help = "fixed part when copies follow each other"),
+    ROW("copy.pipelined", TIME, copy.pipelined_ps, TIME_RANGE, .help = "fixed part when copies follow each other"),
     ROW("copy.reduce_rate", RATE, copy.reduce_rate, RATE_NEEDED,
         .help = "one reducing CTA: bytes read plus bytes written"),
 
@@ -73,10 +69,8 @@ const struct option machine_options[] = {
 
     ROW("host.launch", TIME, host.launch_ps, TIME_RANGE,
         .help = "from the host's call to a kernel's first instruction"),
-    ROW("host.issue", TIME, host.issue_ps, TIME_RANGE,
-        .help = "host time between two launches on one stream"),
-    ROW("host.event", TIME, host.event_ps, TIME_RANGE,
-        .help = "hop from one stream to another by an event"),
+    ROW("host.issue", TIME, host.issue_ps, TIME_RANGE, .help = "host time between two launches on one stream"),
+    ROW("host.event", TIME, host.event_ps, TIME_RANGE, .help = "hop from one stream to another by an event"),
 
     ROW("nvlink.rate", RATE, nvlink.rate, RATE_OR_NONE,
         .help = "what one GPU sends (and receives) at once, all links together"),
@@ -86,13 +80,10 @@ const struct option machine_options[] = {
         .help = "the switch replicates stores (NVLink SHARP)"),
     ROW("nvlink.reduce", BOOL, nvlink.reduce, .initial = "false",
         .help = "the switch adds what a load finds on all GPUs of the node (NVLink SHARP)"),
-    ROW("nvlink.engine_rate", RATE, nvlink.engine_rate, RATE_OR_NONE,
-        .help = "copy engine, to or from one peer"),
-    ROW("nvlink.engine", TIME, nvlink.engine_ps, .initial = "0ps", TIME_RANGE,
-        .help = "fixed cost of one engine copy"),
+    ROW("nvlink.engine_rate", RATE, nvlink.engine_rate, RATE_OR_NONE, .help = "copy engine, to or from one peer"),
+    ROW("nvlink.engine", TIME, nvlink.engine_ps, .initial = "0ps", TIME_RANGE, .help = "fixed cost of one engine copy"),
 
-    ROW("nic.per_gpu", COUNT, nic.per_gpu, .initial = "0", .min = 0, .max = 16,
-        .help = "NICs on a GPU's rail"),
+    ROW("nic.per_gpu", COUNT, nic.per_gpu, .initial = "0", .min = 0, .max = 16, .help = "NICs on a GPU's rail"),
     ROW("nic.rate", RATE, nic.rate, RATE_OR_NONE, .help = "payload rate of one NIC, each way"),
     ROW("nic.latency", TIME, nic.latency_ps, .initial = "0ps", TIME_RANGE,
         .help = "post to arrival of a small message, wire and switches included"),
@@ -105,8 +96,7 @@ const struct option machine_options[] = {
         .help = "worker's time to write one command to the host's FIFO"),
     ROW("proxy.notice", TIME, proxy.notice_ps, .initial = "0ps", TIME_RANGE,
         .help = "from written to seen by the proxy thread"),
-    ROW("proxy.post", TIME, proxy.post_ps, .initial = "0ps", TIME_RANGE,
-        .help = "proxy's time per command"),
+    ROW("proxy.post", TIME, proxy.post_ps, .initial = "0ps", TIME_RANGE, .help = "proxy's time per command"),
     ROW("proxy.fifo_depth", COUNT, proxy.fifo_depth, .initial = "2048", .min = 1, .max = 1e6,
         .help = "commands that fit into the FIFO"),
 
@@ -123,26 +113,23 @@ const struct option machine_options[] = {
     ROW("library.dedup", BOOL, library.dedup, .initial = "true",
         .help = "tokens go once to each node where that is faster; false: a row for each expert always"),
 
-    ROW("nccl.generation", CHOICE, nccl.generation, .initial = "hopper",
-        .choices = "volta|ampere|hopper|blackwell", .help = "GPU generation in NCCL's tables"),
-    ROW("nccl.cpu", CHOICE, nccl.cpu, .initial = "intel", .choices = "intel|amd|other",
-        .help = "host processor"),
+    ROW("nccl.generation", CHOICE, nccl.generation, .initial = "hopper", .choices = "volta|ampere|hopper|blackwell",
+        .help = "GPU generation in NCCL's tables"),
+    ROW("nccl.cpu", CHOICE, nccl.cpu, .initial = "intel", .choices = "intel|amd|other", .help = "host processor"),
     ROW("nccl.net_latency", TIME, nccl.net_latency_ps, .initial = "0ps", TIME_RANGE,
         .help = "latency that the NIC declares to NCCL"),
     ROW("nccl.nvls", BOOL, nccl.nvls, .initial = "false", .help = "NVLS algorithms are on"),
-    ROW("nccl.ring_channels_1node", COUNT, nccl.ring_channels_1node, .initial = "0", .min = 0,
-        .max = 64, .help = "ring channels found on one node, before doubling"),
+    ROW("nccl.ring_channels_1node", COUNT, nccl.ring_channels_1node, .initial = "0", .min = 0, .max = 64,
+        .help = "ring channels found on one node, before doubling"),
     ROW("nccl.ring_channels", COUNT, nccl.ring_channels, .initial = "0", .min = 0, .max = 64,
         .help = "the same on several nodes"),
     ROW("nccl.ring_intra_1node", RATE, nccl.ring_intra_1node, RATE_OR_NONE,
         .help = "rate of one such channel on one node"),
-    ROW("nccl.ring_intra", RATE, nccl.ring_intra, RATE_OR_NONE,
-        .help = "inside a node, of a ring over several nodes"),
+    ROW("nccl.ring_intra", RATE, nccl.ring_intra, RATE_OR_NONE, .help = "inside a node, of a ring over several nodes"),
     ROW("nccl.ring_inter", RATE, nccl.ring_inter, RATE_OR_NONE, .help = "between nodes"),
     ROW("nccl.nvls_heads", COUNT, nccl.nvls_heads, .initial = "0", .min = 0, .max = 64,
         .help = "NVLS channels found, before doubling"),
-    ROW("nccl.nvls_intra", RATE, nccl.nvls_intra, RATE_OR_NONE,
-        .help = "rate of one NVLS channel inside a node"),
+    ROW("nccl.nvls_intra", RATE, nccl.nvls_intra, RATE_OR_NONE, .help = "rate of one NVLS channel inside a node"),
     ROW("nccl.nvls_inter", RATE, nccl.nvls_inter, RATE_OR_NONE, .help = "between nodes"),
 
     ROW("nccl_flow.call", TIME, nccl_flow.call_ps, TIME_RANGE, .initial = "0ps",
@@ -175,10 +162,16 @@ const struct option machine_options[] = {
 /* gemm.steps is a map duration -> step, which no row can hold; base is another file. */
 static const char *const other_keys[] = {"gemm.steps", "base", NULL};
 static const struct option step_options[] = {
-    {.name = "gemm.steps", .type = OPTION_TIME, .offset = offsetof(struct step_cost, duration_ps),
-     .min = 0, .max = TIME_MAX_PS},
-    {.name = "gemm.steps", .type = OPTION_TIME, .offset = offsetof(struct step_cost, step_ps),
-     .min = 1, .max = TIME_MAX_PS},
+    {.name = "gemm.steps",
+     .type = OPTION_TIME,
+     .offset = offsetof(struct step_cost, duration_ps),
+     .min = 0,
+     .max = TIME_MAX_PS},
+    {.name = "gemm.steps",
+     .type = OPTION_TIME,
+     .offset = offsetof(struct step_cost, step_ps),
+     .min = 1,
+     .max = TIME_MAX_PS},
     {0},
 };
 
@@ -218,11 +211,10 @@ static const char *what_lacks(const struct machine *m)
         return "several GPUs a node need nccl.ring_channels_1node and nccl.ring_intra_1node";
     if (m->nodes_max > 1 && (m->nic.per_gpu == 0 || m->nic.rate == 0 || m->nic.latency_ps == 0))
         return "several nodes need nic.per_gpu, nic.rate and nic.latency";
-    if (m->nodes_max > 1 &&
-        (m->nccl.ring_channels == 0 || m->nccl.ring_intra == 0 || m->nccl.ring_inter == 0))
+    if (m->nodes_max > 1 && (m->nccl.ring_channels == 0 || m->nccl.ring_intra == 0 || m->nccl.ring_inter == 0))
         return "several nodes need nccl.ring_channels, nccl.ring_intra and nccl.ring_inter";
-    if (m->nccl.nvls && (m->nccl.nvls_heads == 0 || m->nccl.nvls_intra == 0 ||
-                         (m->nodes_max > 1 && m->nccl.nvls_inter == 0)))
+    if (m->nccl.nvls &&
+        (m->nccl.nvls_heads == 0 || m->nccl.nvls_intra == 0 || (m->nodes_max > 1 && m->nccl.nvls_inter == 0)))
         return "nccl.nvls needs nccl.nvls_heads, nccl.nvls_intra and, on several nodes, "
                "nccl.nvls_inter";
     return NULL;
@@ -256,8 +248,7 @@ static enum status read_base(const struct yaml_node *node, const char *path, boo
     return load_file(base, true, m);
 }
 
-static enum status read_machine(const struct yaml_node *root, const char *path, bool is_base,
-                                struct machine *out)
+static enum status read_machine(const struct yaml_node *root, const char *path, bool is_base, struct machine *out)
 {
     struct keys keys = {.section = "", .table = machine_options, .more = other_keys};
     const struct yaml_node *base = yaml_get(root, "base");
@@ -278,8 +269,7 @@ static enum status read_machine(const struct yaml_node *root, const char *path, 
     return ST_OK;
 }
 
-static enum status parse(const char *path, const char *text, size_t text_bytes, bool is_base,
-                         struct machine *out)
+static enum status parse(const char *path, const char *text, size_t text_bytes, bool is_base, struct machine *out)
 {
     struct yaml y;
     enum status st;
@@ -290,8 +280,7 @@ static enum status parse(const char *path, const char *text, size_t text_bytes, 
     return st;
 }
 
-enum status machine_parse(const char *path, const char *text, size_t text_bytes,
-                          struct machine *out)
+enum status machine_parse(const char *path, const char *text, size_t text_bytes, struct machine *out)
 {
     return parse(path, text, text_bytes, false, out);
 }
@@ -315,13 +304,10 @@ enum status machine_load_file(const char *path, struct machine *out)
 
 enum status machine_holds(const struct machine *m, struct world w, char *why, size_t why_bytes)
 {
-    if (w.nodes >= 1 && w.gpus_per_node >= 1 && w.nodes <= m->nodes_max &&
-        w.gpus_per_node <= m->gpus_per_node)
+    if (w.nodes >= 1 && w.gpus_per_node >= 1 && w.nodes <= m->nodes_max && w.gpus_per_node <= m->gpus_per_node)
         return ST_OK;
-    snprintf(why, why_bytes,
-             "%u nodes x %u GPUs do not fit machine %s; expected at most %llu nodes x %llu GPUs",
-             w.nodes, w.gpus_per_node, m->name, (unsigned long long)m->nodes_max,
-             (unsigned long long)m->gpus_per_node);
+    snprintf(why, why_bytes, "%u nodes x %u GPUs do not fit machine %s; expected at most %llu nodes x %llu GPUs",
+             w.nodes, w.gpus_per_node, m->name, (unsigned long long)m->nodes_max, (unsigned long long)m->gpus_per_node);
     return ST_INPUT;
 }
 

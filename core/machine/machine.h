@@ -29,47 +29,47 @@ enum nic_kind {
 };
 
 struct machine {
-    char     name[OPTION_TEXT_BYTES]; /* the file's name without .yaml */
-    char     title[OPTION_TEXT_BYTES];
-    char     model_error[OPTION_TEXT_BYTES]; /* of simulated against measured fused times; "": not known */
-    bool     derived; /* its file names a base, and cannot be one itself */
+    char name[OPTION_TEXT_BYTES]; /* the file's name without .yaml */
+    char title[OPTION_TEXT_BYTES];
+    char model_error[OPTION_TEXT_BYTES]; /* of simulated against measured fused times; "": not known */
+    bool derived;                        /* its file names a base, and cannot be one itself */
     uint64_t nodes_max;
     uint64_t gpus_per_node;
 
     struct {
-        char     model[OPTION_TEXT_BYTES]; /* "H200" */
+        char model[OPTION_TEXT_BYTES]; /* "H200" */
         uint64_t sms;
         uint64_t memory_bytes;
-        double   memory_rate; /* HBM, reads plus writes of a kernel on all SMs; 0: no limit of its own */
+        double memory_rate; /* HBM, reads plus writes of a kernel on all SMs; 0: no limit of its own */
     } gpu;
 
     struct { /* one SM's tensor work on a tile of tile_m x tile_n, in steps of step_k */
-        uint64_t         tile_m, tile_n, step_k;
-        uint64_t         fixed_ps; /* per tile: prologue, and what of the epilogue is not hidden */
-        uint64_t         flush_ps; /* last step to result in memory, while the SM goes on: what others wait for */
-        uint64_t         swiglu_ps; /* more where gate and up sums become an activation */
-        uint32_t         step_count;
+        uint64_t tile_m, tile_n, step_k;
+        uint64_t fixed_ps;  /* per tile: prologue, and what of the epilogue is not hidden */
+        uint64_t flush_ps;  /* last step to result in memory, while the SM goes on: what others wait for */
+        uint64_t swiglu_ps; /* more where gate and up sums become an activation */
+        uint32_t step_count;
         struct step_cost steps[MACHINE_TABLE_MAX]; /* rising duration */
     } gemm;
 
     struct { /* one SM's attention on a tile of queries, in steps of step_keys keys, per head dimension */
         uint64_t tile_queries, step_keys;
-        uint64_t fixed_ps;  /* per task: prologue and epilogue that nothing hides */
-        uint64_t carry_ps;  /* more where a task takes up an earlier one's result and leaves its own */
+        uint64_t fixed_ps; /* per task: prologue and epilogue that nothing hides */
+        uint64_t carry_ps; /* more where a task takes up an earlier one's result and leaves its own */
         uint64_t step_64_ps, step_128_ps;
     } attention;
 
     struct { /* one CTA that copies through the bulk engine; a copy costs fixed + bytes / rate */
-        double   push_rate, pull_rate;
+        double push_rate, pull_rate;
         uint64_t drained_ps;   /* fixed part when the next task has to wait for this one */
         uint64_t pipelined_ps; /* fixed part when copies follow each other */
-        double   reduce_rate;  /* bytes moved (sources read + result written) per second by a reducing CTA */
+        double reduce_rate;    /* bytes moved (sources read + result written) per second by a reducing CTA */
     } copy;
 
     struct {
-        uint64_t dispatch_ps;  /* pop and decode of a task that was not fetched ahead */
-        uint64_t local_ps;     /* signal to a wait on the same GPU */
-        uint64_t peer_ps;      /* signal to a wait over NVLink */
+        uint64_t dispatch_ps; /* pop and decode of a task that was not fetched ahead */
+        uint64_t local_ps;    /* signal to a wait on the same GPU */
+        uint64_t peer_ps;     /* signal to a wait over NVLink */
     } flag;
 
     struct {
@@ -79,63 +79,63 @@ struct machine {
     } host;
 
     struct {
-        double   rate; /* what one GPU can send (and receive) at once, all links together */
+        double rate; /* what one GPU can send (and receive) at once, all links together */
         uint64_t latency_ps;
-        bool     multicast;      /* switch replicates stores (NVLink SHARP) */
-        bool     reduce;         /* switch adds what a load finds on all GPUs of the node */
-        double   engine_rate;    /* copy engine, one peer */
-        uint64_t engine_ps;      /* fixed cost of one engine copy */
+        bool multicast;     /* switch replicates stores (NVLink SHARP) */
+        bool reduce;        /* switch adds what a load finds on all GPUs of the node */
+        double engine_rate; /* copy engine, one peer */
+        uint64_t engine_ps; /* fixed cost of one engine copy */
     } nvlink;
 
     struct {
-        uint64_t      per_gpu;
-        double        rate;        /* one NIC */
-        uint64_t      latency_ps;  /* post to arrival of a small message, wire and switches included */
-        uint64_t      message_ps;  /* NIC time per message that nothing else of that NIC overlaps */
-        uint32_t      kind;        /* enum nic_kind */
+        uint64_t per_gpu;
+        double rate;         /* one NIC */
+        uint64_t latency_ps; /* post to arrival of a small message, wire and switches included */
+        uint64_t message_ps; /* NIC time per message that nothing else of that NIC overlaps */
+        uint32_t kind;       /* enum nic_kind */
     } nic;
 
-    struct { /* what runs programs, against the library on the same GPU */
+    struct {                    /* what runs programs, against the library on the same GPU */
         double gemm, attention; /* time of a step over the library's */
         double attention_64;    /* of attention at head dimension 64 */
     } program;
 
-    struct { /* the baselines, against what was measured of the library alone */
+    struct {              /* the baselines, against what was measured of the library alone */
         double attention; /* time of a step over attention.step */
         double exchange;  /* share of the links' rates that grouped send / receive reaches */
-        bool   dedup;     /* tokens go once to each node where that is faster; else a row for each expert */
+        bool dedup;       /* tokens go once to each node where that is faster; else a row for each expert */
     } library;
 
-    struct { /* GPU-driven puts: FIFO in pinned host memory, drained by a proxy thread */
+    struct {                 /* GPU-driven puts: FIFO in pinned host memory, drained by a proxy thread */
         uint64_t push_ps;    /* worker's time to write one command */
         uint64_t notice_ps;  /* from written to seen by the proxy */
         uint64_t post_ps;    /* proxy's time per command */
         uint64_t fifo_depth; /* commands */
     } proxy;
 
-    struct { /* inputs of the NCCL model, docs/nccl-model.md */
-        uint32_t generation;      /* enum nccl_generation's order: volta|ampere|hopper|blackwell */
-        uint32_t cpu;             /* intel|amd|other */
-        uint64_t net_latency_ps;  /* what the NIC declares to NCCL */
-        bool     nvls;
-        uint64_t ring_channels_1node, ring_channels;    /* found by the graph search, before doubling */
-        double   ring_intra_1node, ring_intra, ring_inter; /* bytes/s per channel */
+    struct {                     /* inputs of the NCCL model, docs/nccl-model.md */
+        uint32_t generation;     /* enum nccl_generation's order: volta|ampere|hopper|blackwell */
+        uint32_t cpu;            /* intel|amd|other */
+        uint64_t net_latency_ps; /* what the NIC declares to NCCL */
+        bool nvls;
+        uint64_t ring_channels_1node, ring_channels;     /* found by the graph search, before doubling */
+        double ring_intra_1node, ring_intra, ring_inter; /* bytes/s per channel */
         uint64_t nvls_heads;
-        double   nvls_intra, nvls_inter;
+        double nvls_intra, nvls_inter;
     } nccl;
 
-    struct { /* constants of NCCL's flow simulation, docs/nccl-model.md; of one CTA a channel */
-        uint64_t call_ps;       /* host's time for a call, where that is longer than all of it */
-        uint64_t start_ps;      /* launch to the first operation, and from the last to the end */
-        uint64_t hop_ll_ps;     /* LL: from stored to seen by the peer; LL128 takes twice that */
-        uint64_t hop_ps;        /* Simple: fence and flag, from a peer to the next */
-        uint64_t step_ps;       /* Simple: a CTA's time for a slice, whatever its size */
-        double   copy_rate;     /* what one CTA copies, by loads and stores in a loop of its own */
-        double   link_rate;     /* what a GPU's NVLinks carry under NCCL */
-        double   nvls_rate;     /* the same while the switch reduces and multicasts */
-        uint64_t nvls_step_ps;  /* of a chunk there */
+    struct {                        /* constants of NCCL's flow simulation, docs/nccl-model.md; of one CTA a channel */
+        uint64_t call_ps;           /* host's time for a call, where that is longer than all of it */
+        uint64_t start_ps;          /* launch to the first operation, and from the last to the end */
+        uint64_t hop_ll_ps;         /* LL: from stored to seen by the peer; LL128 takes twice that */
+        uint64_t hop_ps;            /* Simple: fence and flag, from a peer to the next */
+        uint64_t step_ps;           /* Simple: a CTA's time for a slice, whatever its size */
+        double copy_rate;           /* what one CTA copies, by loads and stores in a loop of its own */
+        double link_rate;           /* what a GPU's NVLinks carry under NCCL */
+        double nvls_rate;           /* the same while the switch reduces and multicasts */
+        uint64_t nvls_step_ps;      /* of a chunk there */
         uint64_t net_ll_ps, net_ps; /* a hop between nodes: proxy, NIC, wire; Simple: and flush */
-        double   net_rate;      /* what one channel's connection to another node carries */
+        double net_rate;            /* what one channel's connection to another node carries */
     } nccl_flow;
 };
 
@@ -150,12 +150,11 @@ enum status machine_load(const char *name, struct machine *out);
  * else to the current folder; a bare name is looked up in $MKERNEL_MACHINES, NEAR/../machines,
  * NEAR/machines, scenarios/machines and the machines folder of the source tree, in this order.  On
  * ST_INPUT `why` says what was expected. */
-enum status machine_find(const char *name, const char *near, char *path_out, size_t path_bytes,
-                         char *why, size_t why_bytes);
+enum status machine_find(const char *name, const char *near, char *path_out, size_t path_bytes, char *why,
+                         size_t why_bytes);
 enum status machine_load_file(const char *path, struct machine *out);
 /* The same for text that is already in memory; `path` names it in messages. */
-enum status machine_parse(const char *path, const char *text, size_t text_bytes,
-                          struct machine *out);
+enum status machine_parse(const char *path, const char *text, size_t text_bytes, struct machine *out);
 
 /* Calls fn for every machine file in those folders, each folder in order of name; of files with one
  * name the first alone. */

@@ -15,10 +15,10 @@
 #endif
 
 #define FOLDERS_MAX 5
-#define PATH_BYTES  1024
+#define PATH_BYTES 1024
 
 struct folders {
-    char     paths[FOLDERS_MAX][PATH_BYTES];
+    char paths[FOLDERS_MAX][PATH_BYTES];
     uint32_t count;
 };
 
@@ -96,8 +96,8 @@ void machine_each(const char *near, machine_fn *fn, void *arg)
 
 struct guess {
     struct nearest near;
-    char           names[400];
-    size_t         used;
+    char names[400];
+    size_t used;
 };
 
 static void offer_machine(void *arg, const char *name, const char *path)
@@ -107,8 +107,7 @@ static void offer_machine(void *arg, const char *name, const char *path)
     (void)path;
     nearest_offer(&g->near, name);
     if (g->used < sizeof g->names)
-        g->used += (size_t)snprintf(g->names + g->used, sizeof g->names - g->used, "%s%s",
-                                    g->used ? ", " : "", name);
+        g->used += (size_t)snprintf(g->names + g->used, sizeof g->names - g->used, "%s%s", g->used ? ", " : "", name);
 }
 
 static enum status not_found(const char *name, const char *near, char *why, size_t why_bytes)
@@ -118,25 +117,21 @@ static enum status not_found(const char *name, const char *near, char *why, size
 
     nearest_begin(&g.near, name);
     machine_each(near, offer_machine, &g);
-    snprintf(why, why_bytes,
-             "no machine%s \"%.100s\"; expected a path ending in .yaml or one of %s%s",
-             ends_in_yaml(name) ? " file" : "", name,
-             g.used ? g.names : "(no machines folder was found)",
+    snprintf(why, why_bytes, "no machine%s \"%.100s\"; expected a path ending in .yaml or one of %s%s",
+             ends_in_yaml(name) ? " file" : "", name, g.used ? g.names : "(no machines folder was found)",
              nearest_text(&g.near, text, sizeof text));
     return ST_INPUT;
 }
 
-static bool readable(const char *folder, const char *name, const char *suffix, char *path_out,
-                     size_t path_bytes)
+static bool readable(const char *folder, const char *name, const char *suffix, char *path_out, size_t path_bytes)
 {
-    int size = snprintf(path_out, path_bytes, "%s%s%s%s", folder, folder[0] ? "/" : "", name,
-                        suffix);
+    int size = snprintf(path_out, path_bytes, "%s%s%s%s", folder, folder[0] ? "/" : "", name, suffix);
 
     return size > 0 && (size_t)size < path_bytes && access(path_out, R_OK) == 0;
 }
 
-enum status machine_find(const char *name, const char *near, char *path_out, size_t path_bytes,
-                         char *why, size_t why_bytes)
+enum status machine_find(const char *name, const char *near, char *path_out, size_t path_bytes, char *why,
+                         size_t why_bytes)
 {
     struct folders f;
 

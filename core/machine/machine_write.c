@@ -84,7 +84,7 @@ static void write_machine(FILE *f, const struct machine *m, const char *origin)
 
 struct writing {
     const struct machine *machine;
-    const char           *origin;
+    const char *origin;
 };
 
 static void write_file(void *arg, FILE *f)

@@ -53,7 +53,8 @@ enum status measured_read(const char *path, const struct machine *m, struct meas
     if (rows->count > before)
         return ST_OK;
     log_error("%s: no plain GEMM, attention, copy or quantity in it; expected records of bench_cuda or "
-              "bench_attention (*.jsonl), or a table (*.csv) as docs/calibration.md describes them", path);
+              "bench_attention (*.jsonl), or a table (*.csv) as docs/calibration.md describes them",
+              path);
     return ST_INPUT;
 }
 
@@ -101,10 +102,14 @@ void measured_model_close(struct measured_model *model)
 static double kernel_us(const struct measured_model *model, const struct measured *row, const struct machine *m)
 {
     const struct kernel *k = row->kind == MEASURED_GEMM ? model->gemm : model->attention;
-    struct point p = {.kernel = k, .problem = row->problem, .world = {1, 1}, .machine = m, .program = row->program,
+    struct point p = {.kernel = k,
+                      .problem = row->problem,
+                      .world = {1, 1},
+                      .machine = m,
+                      .program = row->program,
                       .timing = {.mode = TIMING_ISOLATED, .iterations = 1}};
-    struct run_unit u = {.point = &p, .problem = row->problem, .backend = model->backend, .options = model->options,
-                         .timing = p.timing};
+    struct run_unit u = {
+        .point = &p, .problem = row->problem, .backend = model->backend, .options = model->options, .timing = p.timing};
     struct run_result result = {.status = ST_OK};
 
     p.params = calloc(1, k->params_size + 1);
@@ -124,14 +129,10 @@ double measured_predict(const struct measured_model *model, const struct measure
 {
     switch (row->kind) {
     case MEASURED_GEMM:
-    case MEASURED_ATTENTION:
-        return kernel_us(model, row, m);
-    case MEASURED_COPY:
-        return copy_run_us(model, &row->copy, m);
-    case MEASURED_QUANTITY:
-        return row->quantity->of(m, row->bytes);
-    case MEASURED_KINDS:
-        break;
+    case MEASURED_ATTENTION: return kernel_us(model, row, m);
+    case MEASURED_COPY: return copy_run_us(model, &row->copy, m);
+    case MEASURED_QUANTITY: return row->quantity->of(m, row->bytes);
+    case MEASURED_KINDS: break;
     }
     assert(!"a kind without a model");
     return 0;

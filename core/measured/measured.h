@@ -14,34 +14,34 @@ enum measured_kind { MEASURED_GEMM, MEASURED_ATTENTION, MEASURED_COPY, MEASURED_
 
 /* One number that a few values of a machine file add up to. */
 struct quantity {
-    const char *name, *unit; /* "us", "GB/s" */
+    const char *name, *unit;                               /* "us", "GB/s" */
     double (*of)(const struct machine *m, uint64_t bytes); /* in that unit */
 };
 
 struct copy_run {
-    bool     pull;    /* or push */
-    bool     drained; /* each copy is complete before the CTA starts the next */
+    bool pull;    /* or push */
+    bool drained; /* each copy is complete before the CTA starts the next */
     uint32_t ctas;
-    uint64_t kib;     /* of one copy */
+    uint64_t kib; /* of one copy */
 };
 
 struct measured {
     enum measured_kind kind;
-    char               what[40];   /* "program", "cuBLAS", "pull, drained" */
-    char               detail[104];/* "8192 x 8192 x 8192", "8 CTAs, 64 KiB" */
-    bool               fitted;     /* constants are fitted to such rows; others are only predicted */
-    double             value;      /* us; of a quantity in its own unit */
+    char what[40];    /* "program", "cuBLAS", "pull, drained" */
+    char detail[104]; /* "8192 x 8192 x 8192", "8 CTAs, 64 KiB" */
+    bool fitted;      /* constants are fitted to such rows; others are only predicted */
+    double value;     /* us; of a quantity in its own unit */
 
-    struct problem         problem; /* GEMM, attention: on one GPU */
-    enum program_choice    program; /* the same: fused is what runs programs, nccl the library */
-    struct copy_run        copy;
+    struct problem problem;      /* GEMM, attention: on one GPU */
+    enum program_choice program; /* the same: fused is what runs programs, nccl the library */
+    struct copy_run copy;
     const struct quantity *quantity;
-    uint64_t               bytes;   /* of the quantity */
+    uint64_t bytes; /* of the quantity */
 };
 
 struct measured_rows {
     struct measured *rows;
-    uint32_t         count, capacity;
+    uint32_t count, capacity;
 };
 
 void measured_add(struct measured_rows *rows, const struct measured *row);
@@ -69,8 +69,8 @@ const char *measured_kind_name(enum measured_kind kind);
 /* Who predicts: the registry's simulator and its kernels. */
 struct measured_model {
     const struct backend *backend;
-    void                 *options; /* the backend's */
-    const struct kernel  *gemm, *attention;
+    void *options; /* the backend's */
+    const struct kernel *gemm, *attention;
 };
 
 void measured_model_open(const struct registry *r, struct measured_model *out);

@@ -52,8 +52,13 @@ double copy_run_us(const struct measured_model *model, const struct copy_run *co
     struct machine machine = *m;
     struct program p;
     struct run_result result = {.status = ST_OK};
-    struct job job = {.program = &p, .world = {1, 2}, .kernel = model->gemm, .problem = &none, .machine = &machine,
-                      .timing = {.mode = TIMING_ISOLATED, .iterations = 1}, .options = model->options};
+    struct job job = {.program = &p,
+                      .world = {1, 2},
+                      .kernel = model->gemm,
+                      .problem = &none,
+                      .machine = &machine,
+                      .timing = {.mode = TIMING_ISOLATED, .iterations = 1},
+                      .options = model->options};
 
     if (copy->drained)
         machine.copy.pipelined_ps = machine.copy.drained_ps;

@@ -12,13 +12,13 @@
 #define FILE_BYTES_MAX (64u << 20)
 
 /* Contestants of a benchmark that the models know.  Constants are fitted to what computes with them: GEMM to the
- * programs, attention to the library and to programs over it, without a mask (tasks of a causal one differ in length, and
- * order matters). */
+ * programs, attention to the library and to programs over it, without a mask (tasks of a causal one differ in length,
+ * and order matters). */
 static const struct contestant {
-    const char         *bench, *name, *what;
-    enum measured_kind  kind;
+    const char *bench, *name, *what;
+    enum measured_kind kind;
     enum program_choice program;
-    bool                fitted;
+    bool fitted;
 } contestants[] = {
     {"gemm", "program", "program", MEASURED_GEMM, PROGRAM_FUSED, true},
     {"gemm", "cublas", "cuBLAS", MEASURED_GEMM, PROGRAM_NCCL, false},
@@ -94,7 +94,7 @@ static bool read_record(const json_t *record, const struct contestant *c, struct
 
 /* Attention over the same keys by one task a tile. */
 struct whole_walk {
-    char   shape[64];
+    char shape[64];
     double ms;
 };
 

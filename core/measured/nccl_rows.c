@@ -127,11 +127,9 @@ static struct nccl_row *sample_of(struct nccl_rows *c, const struct nccl_row *li
 {
     for (uint32_t i = 0; i < c->count; i++) {
         struct nccl_row *s = &c->rows[i];
-        if (s->what == like->what && s->machine == like->machine &&
-            s->row.bytes == like->row.bytes && s->row.nodes == like->row.nodes &&
-            s->row.gpus_per_node == like->row.gpus_per_node &&
-            strcmp(s->row.source, like->row.source) == 0 &&
-            strcmp(s->algorithm, like->algorithm) == 0)
+        if (s->what == like->what && s->machine == like->machine && s->row.bytes == like->row.bytes &&
+            s->row.nodes == like->row.nodes && s->row.gpus_per_node == like->row.gpus_per_node &&
+            strcmp(s->row.source, like->row.source) == 0 && strcmp(s->algorithm, like->algorithm) == 0)
             return s;
     }
     if (c->count == c->capacity) {
@@ -160,9 +158,8 @@ static enum status check_world(const struct published *p, uint32_t row, const st
 }
 
 /* Reads one row of `p`; false in *use: it is left out on account of row *from of the sources. */
-static enum status read_sample(struct nccl_rows *c, const struct published *p, uint32_t row,
-                               const struct sources *s, struct nccl_row *out, uint32_t *from,
-                               bool *use)
+static enum status read_sample(struct nccl_rows *c, const struct published *p, uint32_t row, const struct sources *s,
+                               struct nccl_row *out, uint32_t *from, bool *use)
 {
     double nodes, gpus, bytes, us, least;
 
@@ -171,8 +168,7 @@ static enum status read_sample(struct nccl_rows *c, const struct published *p, u
     TRY(csv_number(&p->csv, row, p->gpus, &gpus));
     TRY(csv_number(&p->csv, row, p->bytes, &bytes));
     TRY(csv_number(&p->csv, row, p->time, &us));
-    *from =
-        find_source(s, csv_field(&p->csv, row, p->hardware), csv_field(&p->csv, row, p->algorithm));
+    *from = find_source(s, csv_field(&p->csv, row, p->hardware), csv_field(&p->csv, row, p->algorithm));
     bool counts = nodes >= 1 && nodes <= 1e6 && gpus >= 1 && gpus <= 1e6;
     if (*from == 0 || us <= 0 || bytes < 1 || bytes > 1e15 || !counts) {
         log_error("%s:%u: %s", p->csv.path, row + 1,
@@ -194,8 +190,7 @@ static enum status read_sample(struct nccl_rows *c, const struct published *p, u
     copy_text(out->row.source, sizeof out->row.source, csv_field(&s->csv, *from, s->source));
     copy_text(out->constants, sizeof out->constants, csv_field(&s->csv, *from, s->constants));
     copy_text(out->network, sizeof out->network, csv_field(&s->csv, *from, s->network));
-    copy_text(out->algorithm, sizeof out->algorithm,
-              algorithm_of(csv_field(&p->csv, row, p->algorithm)));
+    copy_text(out->algorithm, sizeof out->algorithm, algorithm_of(csv_field(&p->csv, row, p->algorithm)));
     TRY(machine_of(c, csv_field(&s->csv, *from, s->machine), &out->machine));
     copy_text(out->row.machine, sizeof out->row.machine, out->machine->name);
     return check_world(p, row, out);
@@ -235,7 +230,7 @@ static void say_skipped(const struct sources *s, const struct nccl_rows *c, FILE
     for (uint32_t i = 1; i < s->csv.row_count; i++)
         if (s->skipped[i] > 0)
             fprintf(f, "#   %u of %.60s: %s\n", s->skipped[i], csv_field(&s->csv, i, s->hardware),
-                   csv_field(&s->csv, i, s->why_not));
+                    csv_field(&s->csv, i, s->why_not));
 }
 
 bool nccl_row_predict(const struct nccl_rows *c, const struct nccl_row *s, const struct machine *m,

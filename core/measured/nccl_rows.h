@@ -31,7 +31,7 @@ struct nccl_rows {
 /* Reads the tables in `folder` (results/reference) and says in `said` (NULL: nowhere) what is left out.
  * Large: to be allocated, zeroed. */
 enum status nccl_rows_read(const struct registry *r, const char *folder, FILE *said, struct nccl_rows *out);
-void        nccl_rows_free(struct nccl_rows *c); /* safe on a zeroed one */
+void nccl_rows_free(struct nccl_rows *c); /* safe on a zeroed one */
 
 /* The row's time on machine `m`; false: NCCL does not have that algorithm there. */
 bool nccl_row_predict(const struct nccl_rows *c, const struct nccl_row *s, const struct machine *m,

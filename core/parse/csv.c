@@ -170,8 +170,7 @@ enum status csv_number(const struct csv *c, uint32_t row, uint32_t column, doubl
     double value = strtod(text, &end);
 
     if (end == text || *end != '\0' || !isfinite(value)) {
-        log_error("%s:%u: %s: \"%s\" is no number", c->path, row + 1, csv_field(c, 0, column),
-                  text);
+        log_error("%s:%u: %s: \"%s\" is no number", c->path, row + 1, csv_field(c, 0, column), text);
         return ST_INPUT;
     }
     *out = value;

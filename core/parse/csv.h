@@ -12,14 +12,14 @@
 
 struct csv {
     char *path;
-    char *text;      /* the file, cut into fields in place */
-    char **fields;   /* row * column_count + column; the header is row 0 */
+    char *text;    /* the file, cut into fields in place */
+    char **fields; /* row * column_count + column; the header is row 0 */
     uint32_t row_count, column_count;
 };
 
 /* Errors are logged with file and line. */
 enum status csv_read(const char *path, struct csv *out);
-void        csv_free(struct csv *c); /* a zeroed one is fine */
+void csv_free(struct csv *c); /* a zeroed one is fine */
 
 /* Index of a column that must be there; ST_INPUT (logged, with the nearest name) otherwise. */
 enum status csv_column(const struct csv *c, const char *name, uint32_t *out);

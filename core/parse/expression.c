@@ -10,17 +10,16 @@
 #define DEPTH_MAX 16 /* nested parentheses */
 
 struct parser {
-    const char                *text, *at;
+    const char *text, *at;
     const struct option_scope *scope;
-    char                      *why;
-    size_t                     why_bytes;
-    unsigned                   depth;
+    char *why;
+    size_t why_bytes;
+    unsigned depth;
 };
 
 static enum status sum(struct parser *p, uint64_t *out);
 
-__attribute__((format(printf, 2, 3))) static enum status fail(struct parser *p, const char *format,
-                                                              ...)
+__attribute__((format(printf, 2, 3))) static enum status fail(struct parser *p, const char *format, ...)
 {
     va_list args;
 
@@ -72,8 +71,8 @@ static const char *values_used(const struct parser *p, char *out, size_t out_byt
     for (const struct option_scope *s = p->scope; s && s->name; s++) {
         if (!expression_uses(p->text, s->name) || used >= out_bytes)
             continue;
-        used += (size_t)snprintf(out + used, out_bytes - used, "%s%s = %llu", used ? ", " : " for ",
-                                 s->name, (unsigned long long)s->value);
+        used += (size_t)snprintf(out + used, out_bytes - used, "%s%s = %llu", used ? ", " : " for ", s->name,
+                                 (unsigned long long)s->value);
     }
     return out;
 }
@@ -110,11 +109,10 @@ static enum status unknown_name(struct parser *p, const char *name)
     for (const struct option_scope *s = p->scope; s->name; s++) {
         nearest_offer(&near, s->name);
         if (used < sizeof names)
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
-                                     s->name);
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", s->name);
     }
-    return fail(p, "\"%s\" has no value here; expected a whole number or arithmetic on %s%s", name,
-                names, nearest_text(&near, guess, sizeof guess));
+    return fail(p, "\"%s\" has no value here; expected a whole number or arithmetic on %s%s", name, names,
+                nearest_text(&near, guess, sizeof guess));
 }
 
 static enum status name_value(struct parser *p, uint64_t *out)
@@ -147,8 +145,10 @@ static enum status factor(struct parser *p, uint64_t *out)
     if (c == '-')
         return fail(p, "\"%.60s\" is below zero; expected a whole number from 0 up", p->text);
     if (c != '(')
-        return fail(p, "\"%.60s\" is not a whole number; expected a number such as 4096 or "
-                       "arithmetic such as m/16", p->text);
+        return fail(p,
+                    "\"%.60s\" is not a whole number; expected a number such as 4096 or "
+                    "arithmetic such as m/16",
+                    p->text);
     if (++p->depth > DEPTH_MAX)
         return fail(p, "more than %d nested parentheses", DEPTH_MAX);
     p->at++;
@@ -203,17 +203,18 @@ static enum status sum(struct parser *p, uint64_t *out)
     return ST_OK;
 }
 
-enum status expression_value(const char *text, const struct option_scope *scope, uint64_t *out,
-                             char *why, size_t why_bytes)
+enum status expression_value(const char *text, const struct option_scope *scope, uint64_t *out, char *why,
+                             size_t why_bytes)
 {
-    struct parser p = {
-        .text = text, .at = text, .scope = scope, .why = why, .why_bytes = why_bytes};
+    struct parser p = {.text = text, .at = text, .scope = scope, .why = why, .why_bytes = why_bytes};
     uint64_t value;
 
     TRY(sum(&p, &value));
     if (next(&p) != '\0')
-        return fail(&p, "\"%.60s\" is not a whole number; expected a number such as 4096 or "
-                        "arithmetic such as m/16, without a unit", text);
+        return fail(&p,
+                    "\"%.60s\" is not a whole number; expected a number such as 4096 or "
+                    "arithmetic such as m/16, without a unit",
+                    text);
     *out = value;
     return ST_OK;
 }

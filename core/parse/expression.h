@@ -13,8 +13,8 @@
 #include "core/status.h"
 
 /* On ST_INPUT `why` says what is wrong, without a full stop.  `scope` may be NULL. */
-enum status expression_value(const char *text, const struct option_scope *scope, uint64_t *out,
-                             char *why, size_t why_bytes);
+enum status expression_value(const char *text, const struct option_scope *scope, uint64_t *out, char *why,
+                             size_t why_bytes);
 
 /* Whether the expression mentions `name`. */
 bool expression_uses(const char *text, const char *name);

@@ -21,8 +21,7 @@ static const char *inside(const char *name, const char *prefix)
 }
 
 /* Offers and collects, as "a, b, c", the keys that may stand directly in section `prefix`. */
-static void list_keys(const struct keys *k, const char *prefix, struct nearest *near, char *names,
-                      size_t names_bytes)
+static void list_keys(const struct keys *k, const char *prefix, struct nearest *near, char *names, size_t names_bytes)
 {
     size_t used = 0;
     char key[OPTION_TEXT_BYTES], before[OPTION_TEXT_BYTES] = "";
@@ -37,8 +36,7 @@ static void list_keys(const struct keys *k, const char *prefix, struct nearest *
         nearest_offer(near, key);
         nearest_offer(near, rest); /* "nvlink.rate", where that stands at the top */
         if (strcmp(key, before) != 0 && used < names_bytes)
-            used += (size_t)snprintf(names + used, names_bytes - used, "%s%s", used ? ", " : "",
-                                     key);
+            used += (size_t)snprintf(names + used, names_bytes - used, "%s%s", used ? ", " : "", key);
         memcpy(before, key, sizeof before);
     }
     for (size_t i = 0; k->more && k->more[i]; i++) {
@@ -48,23 +46,20 @@ static void list_keys(const struct keys *k, const char *prefix, struct nearest *
             continue;
         nearest_offer(near, rest);
         if (used < names_bytes)
-            used += (size_t)snprintf(names + used, names_bytes - used, "%s%s", used ? ", " : "",
-                                     rest);
+            used += (size_t)snprintf(names + used, names_bytes - used, "%s%s", used ? ", " : "", rest);
     }
 }
 
-static enum status unknown_key(const struct keys *k, const char *prefix,
-                               const struct yaml_node *node)
+static enum status unknown_key(const struct keys *k, const char *prefix, const struct yaml_node *node)
 {
     struct nearest near;
     char names[600], guess[100];
 
     nearest_begin(&near, node->key);
     list_keys(k, prefix, &near, names, sizeof names);
-    place_error(&node->key_place, "unknown key \"%s%s%s%.64s\"%s%s; expected %s%s", k->section,
-                prefix, prefix[0] ? "." : "", node->key, k->owner ? " for " : "",
-                k->owner ? k->owner : "", names[0] ? names : "no keys here",
-                nearest_text(&near, guess, sizeof guess));
+    place_error(&node->key_place, "unknown key \"%s%s%s%.64s\"%s%s; expected %s%s", k->section, prefix,
+                prefix[0] ? "." : "", node->key, k->owner ? " for " : "", k->owner ? k->owner : "",
+                names[0] ? names : "no keys here", nearest_text(&near, guess, sizeof guess));
     return ST_INPUT;
 }
 
@@ -111,13 +106,9 @@ static enum status check_map(const struct keys *k, const struct yaml_node *map, 
     for (const struct yaml_node *n = map->first; n; n = n->next) {
         snprintf(full, sizeof full, "%s%s%s", prefix, prefix[0] ? "." : "", n->key);
         switch (match_key(k, full)) {
-        case MATCH_NONE:
-            return unknown_key(k, prefix, n);
-        case MATCH_SECTION:
-            TRY(check_map(k, n, full));
-            break;
-        case MATCH_KEY:
-            break;
+        case MATCH_NONE: return unknown_key(k, prefix, n);
+        case MATCH_SECTION: TRY(check_map(k, n, full)); break;
+        case MATCH_KEY: break;
         }
     }
     return ST_OK;
@@ -128,16 +119,14 @@ enum status keys_check(const struct keys *k, const struct yaml_node *map)
     return map ? check_map(k, map, "") : ST_OK;
 }
 
-enum status keys_read_value(const char *section, const struct option *o,
-                            const struct yaml_node *node, const struct option_scope *scope,
-                            void *base)
+enum status keys_read_value(const char *section, const struct option *o, const struct yaml_node *node,
+                            const struct option_scope *scope, void *base)
 {
     char why[400];
     enum status st;
 
     if (node->kind != YAML_SCALAR) {
-        place_error(&node->place, "%s%s is %s; expected a single value", section, o->name,
-                    yaml_kind_name(node->kind));
+        place_error(&node->place, "%s%s is %s; expected a single value", section, o->name, yaml_kind_name(node->kind));
         return ST_INPUT;
     }
     st = option_parse(o, base, node->text, scope, why, sizeof why);
@@ -164,8 +153,7 @@ static const struct yaml_node *find_node(const struct yaml_node *map, const char
     return node && name[size] == '.' ? find_node(node, name + size + 1) : node;
 }
 
-enum status keys_read(const struct keys *k, const struct yaml_node *map, struct place origin,
-                      void *base)
+enum status keys_read(const struct keys *k, const struct yaml_node *map, struct place origin, void *base)
 {
     TRY(keys_check(k, map));
     if (!k->partial)

@@ -8,8 +8,8 @@
 
 struct nearest {
     const char *word;
-    char        best[NEAREST_NAME_BYTES]; /* "": nothing is near */
-    unsigned    distance;
+    char best[NEAREST_NAME_BYTES]; /* "": nothing is near */
+    unsigned distance;
 };
 
 void nearest_begin(struct nearest *n, const char *word);

@@ -14,11 +14,10 @@
 /* A value on its way between text and field: every type but OPTION_TEXT is one of these. */
 union value {
     uint64_t whole;
-    double   real;
+    double real;
 };
 
-__attribute__((format(printf, 3, 4))) static enum status refuse(char *why, size_t why_bytes,
-                                                                const char *format, ...)
+__attribute__((format(printf, 3, 4))) static enum status refuse(char *why, size_t why_bytes, const char *format, ...)
 {
     va_list args;
 
@@ -54,8 +53,7 @@ static bool choice_name(const struct option *o, uint64_t position, char name[OPT
     return true;
 }
 
-static enum status parse_choice(const struct option *o, const char *text, uint64_t *out, char *why,
-                                size_t why_bytes)
+static enum status parse_choice(const struct option *o, const char *text, uint64_t *out, char *why, size_t why_bytes)
 {
     char name[OPTION_TEXT_BYTES], guess[100];
     struct nearest near;
@@ -81,8 +79,10 @@ static enum status parse_number(const char *text, double *out, char *why, size_t
     if (plain > 0 && text[plain] == '\0')
         value = strtod(text, &end);
     if (!end || end == text || *end != '\0' || !isfinite(value))
-        return refuse(why, why_bytes, "\"%.60s\" is not a number; expected one such as 0.95, "
-                                      "without a unit", text);
+        return refuse(why, why_bytes,
+                      "\"%.60s\" is not a number; expected one such as 0.95, "
+                      "without a unit",
+                      text);
     *out = value;
     return ST_OK;
 }
@@ -90,14 +90,12 @@ static enum status parse_number(const char *text, double *out, char *why, size_t
 static enum status parse_bool(const char *text, uint64_t *out, char *why, size_t why_bytes)
 {
     if (strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
-        return refuse(why, why_bytes, "\"%.60s\" is not a truth value; expected true or false",
-                      text);
+        return refuse(why, why_bytes, "\"%.60s\" is not a truth value; expected true or false", text);
     *out = text[0] == 't';
     return ST_OK;
 }
 
-static enum status check_bounds(const struct option *o, union value v, const char *text, char *why,
-                                size_t why_bytes)
+static enum status check_bounds(const struct option *o, union value v, const char *text, char *why, size_t why_bytes)
 {
     bool real = o->type == OPTION_NUMBER;
     double value = real ? v.real : (double)v.whole;
@@ -112,43 +110,33 @@ static enum status check_bounds(const struct option *o, union value v, const cha
     else
         bound.whole = (uint64_t)(low ? o->min : o->max);
     print_value(o, bound, limit, sizeof limit);
-    return refuse(why, why_bytes, "%.60s is too %s; expected at %s %s", text,
-                  low ? "small" : "large", low ? "least" : "most", limit);
+    return refuse(why, why_bytes, "%.60s is too %s; expected at %s %s", text, low ? "small" : "large",
+                  low ? "least" : "most", limit);
 }
 
-static enum status parse_value(const struct option *o, const char *text,
-                               const struct option_scope *scope, union value *v, char *why,
-                               size_t why_bytes)
+static enum status parse_value(const struct option *o, const char *text, const struct option_scope *scope,
+                               union value *v, char *why, size_t why_bytes)
 {
     switch (o->type) {
-    case OPTION_COUNT:
-        return expression_value(text, scope, &v->whole, why, why_bytes);
-    case OPTION_SIZE:
-        return units_parse(QUANTITY_SIZE, text, &v->whole, why, why_bytes);
-    case OPTION_TIME:
-        return units_parse(QUANTITY_TIME, text, &v->whole, why, why_bytes);
-    case OPTION_RATE:
-        return units_parse(QUANTITY_RATE, text, &v->whole, why, why_bytes);
-    case OPTION_NUMBER:
-        return parse_number(text, &v->real, why, why_bytes);
-    case OPTION_BOOL:
-        return parse_bool(text, &v->whole, why, why_bytes);
-    case OPTION_CHOICE:
-        return parse_choice(o, text, &v->whole, why, why_bytes);
-    case OPTION_TEXT:
-        break;
+    case OPTION_COUNT: return expression_value(text, scope, &v->whole, why, why_bytes);
+    case OPTION_SIZE: return units_parse(QUANTITY_SIZE, text, &v->whole, why, why_bytes);
+    case OPTION_TIME: return units_parse(QUANTITY_TIME, text, &v->whole, why, why_bytes);
+    case OPTION_RATE: return units_parse(QUANTITY_RATE, text, &v->whole, why, why_bytes);
+    case OPTION_NUMBER: return parse_number(text, &v->real, why, why_bytes);
+    case OPTION_BOOL: return parse_bool(text, &v->whole, why, why_bytes);
+    case OPTION_CHOICE: return parse_choice(o, text, &v->whole, why, why_bytes);
+    case OPTION_TEXT: break;
     }
     abort(); /* text is no value */
 }
 
-static enum status parse_text(const struct option *o, void *base, const char *text, char *why,
-                              size_t why_bytes)
+static enum status parse_text(const struct option *o, void *base, const char *text, char *why, size_t why_bytes)
 {
     size_t size = strlen(text);
 
     if (size >= OPTION_TEXT_BYTES)
-        return refuse(why, why_bytes, "\"%.20s...\" is too long; expected at most %d characters",
-                      text, OPTION_TEXT_BYTES - 1);
+        return refuse(why, why_bytes, "\"%.20s...\" is too long; expected at most %d characters", text,
+                      OPTION_TEXT_BYTES - 1);
     memset(field(o, base), 0, OPTION_TEXT_BYTES);
     memcpy(field(o, base), text, size);
     return ST_OK;
@@ -159,11 +147,11 @@ static void store(const struct option *o, void *base, union value v)
     void *to = field(o, base);
 
     switch (o->type) {
-    case OPTION_RATE:   *(double *)to = (double)v.whole; break;
+    case OPTION_RATE: *(double *)to = (double)v.whole; break;
     case OPTION_NUMBER: *(double *)to = v.real; break;
-    case OPTION_BOOL:   *(bool *)to = v.whole != 0; break;
+    case OPTION_BOOL: *(bool *)to = v.whole != 0; break;
     case OPTION_CHOICE: *(uint32_t *)to = (uint32_t)v.whole; break;
-    default:            *(uint64_t *)to = v.whole; break;
+    default: *(uint64_t *)to = v.whole; break;
     }
 }
 
@@ -172,16 +160,16 @@ static union value fetch(const struct option *o, const void *base)
     const void *from = (const char *)base + o->offset;
 
     switch (o->type) {
-    case OPTION_RATE:   return (union value){.whole = (uint64_t)*(const double *)from};
+    case OPTION_RATE: return (union value){.whole = (uint64_t) * (const double *)from};
     case OPTION_NUMBER: return (union value){.real = *(const double *)from};
-    case OPTION_BOOL:   return (union value){.whole = *(const bool *)from};
+    case OPTION_BOOL: return (union value){.whole = *(const bool *)from};
     case OPTION_CHOICE: return (union value){.whole = *(const uint32_t *)from};
-    default:            return (union value){.whole = *(const uint64_t *)from};
+    default: return (union value){.whole = *(const uint64_t *)from};
     }
 }
 
-enum status option_parse(const struct option *o, void *base, const char *text,
-                         const struct option_scope *scope, char *why, size_t why_bytes)
+enum status option_parse(const struct option *o, void *base, const char *text, const struct option_scope *scope,
+                         char *why, size_t why_bytes)
 {
     union value v = {0};
 
@@ -198,8 +186,7 @@ void option_defaults(const struct option *table, void *base)
     char why[200] = "";
 
     for (const struct option *o = table; o && o->name; o++) {
-        enum status st = o->initial ? option_parse(o, base, o->initial, NULL, why, sizeof why)
-                                    : ST_OK;
+        enum status st = o->initial ? option_parse(o, base, o->initial, NULL, why, sizeof why) : ST_OK;
 
         if (st != ST_OK)
             fprintf(stderr, "%s: %s\n", o->name, why);
@@ -240,30 +227,17 @@ static void print_value(const struct option *o, union value v, char *out, size_t
     char name[OPTION_TEXT_BYTES] = "";
 
     switch (o->type) {
-    case OPTION_COUNT:
-        snprintf(out, out_bytes, "%llu", (unsigned long long)v.whole);
-        return;
-    case OPTION_SIZE:
-        units_print(QUANTITY_SIZE, v.whole, out, out_bytes);
-        return;
-    case OPTION_TIME:
-        units_print(QUANTITY_TIME, v.whole, out, out_bytes);
-        return;
-    case OPTION_RATE:
-        units_print(QUANTITY_RATE, v.whole, out, out_bytes);
-        return;
-    case OPTION_NUMBER:
-        print_number(v.real, out, out_bytes);
-        return;
-    case OPTION_BOOL:
-        snprintf(out, out_bytes, "%s", v.whole ? "true" : "false");
-        return;
+    case OPTION_COUNT: snprintf(out, out_bytes, "%llu", (unsigned long long)v.whole); return;
+    case OPTION_SIZE: units_print(QUANTITY_SIZE, v.whole, out, out_bytes); return;
+    case OPTION_TIME: units_print(QUANTITY_TIME, v.whole, out, out_bytes); return;
+    case OPTION_RATE: units_print(QUANTITY_RATE, v.whole, out, out_bytes); return;
+    case OPTION_NUMBER: print_number(v.real, out, out_bytes); return;
+    case OPTION_BOOL: snprintf(out, out_bytes, "%s", v.whole ? "true" : "false"); return;
     case OPTION_CHOICE:
         choice_name(o, v.whole, name);
         snprintf(out, out_bytes, "%s", name);
         return;
-    case OPTION_TEXT:
-        break;
+    case OPTION_TEXT: break;
     }
     abort();
 }
@@ -279,14 +253,14 @@ void option_print(const struct option *o, const void *base, char *out, size_t ou
 static const char *type_name(const struct option *o)
 {
     switch (o->type) {
-    case OPTION_COUNT:  return "count";
-    case OPTION_SIZE:   return "size";
-    case OPTION_TIME:   return "time";
-    case OPTION_RATE:   return "rate";
+    case OPTION_COUNT: return "count";
+    case OPTION_SIZE: return "size";
+    case OPTION_TIME: return "time";
+    case OPTION_RATE: return "rate";
     case OPTION_NUMBER: return "number";
-    case OPTION_BOOL:   return "true|false";
+    case OPTION_BOOL: return "true|false";
     case OPTION_CHOICE: return o->choices;
-    case OPTION_TEXT:   return "text";
+    case OPTION_TEXT: return "text";
     }
     abort();
 }

@@ -24,26 +24,26 @@ enum option_type {
 #define OPTION_TEXT_BYTES 64
 
 struct option {
-    const char      *name;    /* "comm_sms"; a dot names a section: "nvlink.rate" */
+    const char *name; /* "comm_sms"; a dot names a section: "nvlink.rate" */
     enum option_type type;
-    size_t           offset;  /* in the struct the table describes */
-    const char      *initial; /* as a user would write it; NULL: the key is required */
-    double           min, max; /* both 0: no bounds of its own.  In units of the C type */
-    const char      *choices; /* OPTION_CHOICE: all values there are, "ring|direct".  Other types: the values worth
+    size_t offset;       /* in the struct the table describes */
+    const char *initial; /* as a user would write it; NULL: the key is required */
+    double min, max;     /* both 0: no bounds of its own.  In units of the C type */
+    const char *choices; /* OPTION_CHOICE: all values there are, "ring|direct".  Other types: the values worth
                                  trying, in rising order, which a search goes through; NULL: it leaves the key be */
-    const char      *help;    /* one line, ends without a full stop */
+    const char *help;    /* one line, ends without a full stop */
 };
 
 /* Names an expression may use. */
 struct option_scope {
     const char *name;
-    uint64_t    value;
+    uint64_t value;
 };
 
 /* Parses `text` into the field.  On ST_INPUT `why` holds one sentence ("expected a size with a unit,
  * for example 1MiB").  `scope` ends with a nameless row; NULL: expressions may only hold numbers. */
-enum status option_parse(const struct option *o, void *base, const char *text,
-                         const struct option_scope *scope, char *why, size_t why_bytes);
+enum status option_parse(const struct option *o, void *base, const char *text, const struct option_scope *scope,
+                         char *why, size_t why_bytes);
 
 /* Sets every field that has an initial value. */
 void option_defaults(const struct option *table, void *base);

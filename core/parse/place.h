@@ -7,7 +7,7 @@
 /* Line 0: not from a file; `file` then says what it came from ("--set seed=2", "default"). */
 struct place {
     const char *file; /* NULL: nothing better is known */
-    uint32_t    line, column;
+    uint32_t line, column;
 };
 
 #define PLACE_TEXT_BYTES 600
@@ -16,7 +16,6 @@ struct place {
 const char *place_text(const struct place *p, char out[PLACE_TEXT_BYTES]);
 
 /* Logs "PLACE: message". */
-void place_error(const struct place *p, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void place_error(const struct place *p, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -7,8 +7,8 @@
 /* One unit is numerator / denominator of the quantity's base: byte, picosecond, byte per second. */
 struct unit {
     const char *name;
-    uint64_t    numerator;
-    uint32_t    denominator;
+    uint64_t numerator;
+    uint32_t denominator;
 };
 
 #define KIB 1024ull
@@ -21,27 +21,25 @@ static const struct unit size_units[] = {
     {"KB", 1000, 1},
     {"KiB", KIB, 1},
     {"MB", 1000000, 1},
-    {"MiB", KIB * KIB, 1},
+    {"MiB", KIB *KIB, 1},
     {"GB", GIGA, 1},
-    {"GiB", KIB * KIB * KIB, 1},
+    {"GiB", KIB *KIB *KIB, 1},
     {"TB", 1000 * GIGA, 1},
-    {"TiB", KIB * KIB * KIB * KIB, 1},
+    {"TiB", KIB *KIB *KIB *KIB, 1},
     {NULL, 0, 0},
 };
 static const struct unit time_units[] = {
-    {"ps", 1, 1},           {"ns", 1000, 1},           {"us", 1000000, 1},
-    {"ms", GIGA, 1},        {"s", 1000 * GIGA, 1},     {NULL, 0, 0},
+    {"ps", 1, 1}, {"ns", 1000, 1}, {"us", 1000000, 1}, {"ms", GIGA, 1}, {"s", 1000 * GIGA, 1}, {NULL, 0, 0},
 };
 static const struct unit rate_units[] = {
-    {"B/s", 1, 1},          {"KB/s", 1000, 1},         {"MB/s", 1000000, 1},
-    {"GB/s", GIGA, 1},      {"TB/s", 1000 * GIGA, 1},  {"Mb/s", 1000000, 8},
-    {"Gb/s", GIGA, 8},      {"Tb/s", 1000 * GIGA, 8},  {NULL, 0, 0},
+    {"B/s", 1, 1},        {"KB/s", 1000, 1}, {"MB/s", 1000000, 1},     {"GB/s", GIGA, 1}, {"TB/s", 1000 * GIGA, 1},
+    {"Mb/s", 1000000, 8}, {"Gb/s", GIGA, 8}, {"Tb/s", 1000 * GIGA, 8}, {NULL, 0, 0},
 };
 
 static const struct {
     const struct unit *units;
-    const char        *noun, *examples, *base;
-    uint64_t           max; /* every value below is exact in the C type it ends up in */
+    const char *noun, *examples, *base;
+    uint64_t max; /* every value below is exact in the C type it ends up in */
 } quantities[] = {
     [QUANTITY_SIZE] = {size_units, "size", "64KiB, 1MiB or 141GB", "byte", DIGITS_MAX},
     [QUANTITY_TIME] = {time_units, "time", "850ns, 4.4us or 2ms", "picosecond", DIGITS_MAX},
@@ -77,8 +75,7 @@ static const char *read_decimal(const char *at, uint64_t *value_out, uint64_t *s
     return digits ? at : NULL;
 }
 
-enum status units_parse(enum quantity q, const char *text, uint64_t *out, char *why,
-                        size_t why_bytes)
+enum status units_parse(enum quantity q, const char *text, uint64_t *out, char *why, size_t why_bytes)
 {
     uint64_t value, scale;
     const char *at = read_decimal(text, &value, &scale);
@@ -88,25 +85,23 @@ enum status units_parse(enum quantity q, const char *text, uint64_t *out, char *
 
 #define EXPECTED "; expected a %s with a unit, for example %s"
     if (!at) {
-        snprintf(why, why_bytes, "\"%.60s\" is not a %s" EXPECTED, text, quantities[q].noun,
-                 quantities[q].noun, quantities[q].examples);
+        snprintf(why, why_bytes, "\"%.60s\" is not a %s" EXPECTED, text, quantities[q].noun, quantities[q].noun,
+                 quantities[q].examples);
         return ST_INPUT;
     }
     while (*at == ' ')
         at++;
     unit = find_unit(q, at);
     if (!unit) {
-        snprintf(why, why_bytes, *at ? "\"%.60s\" has a wrong unit" EXPECTED
-                                     : "\"%.60s\" has no unit" EXPECTED,
-                 text, quantities[q].noun, quantities[q].examples);
+        snprintf(why, why_bytes, *at ? "\"%.60s\" has a wrong unit" EXPECTED : "\"%.60s\" has no unit" EXPECTED, text,
+                 quantities[q].noun, quantities[q].examples);
         return ST_INPUT;
     }
 #undef EXPECTED
     base = (unsigned __int128)value * unit->numerator;
     divisor = (unsigned __int128)scale * unit->denominator;
     if (base % divisor != 0) {
-        snprintf(why, why_bytes, "\"%.60s\" is finer than one %s; expected whole ones", text,
-                 quantities[q].base);
+        snprintf(why, why_bytes, "\"%.60s\" is finer than one %s; expected whole ones", text, quantities[q].base);
         return ST_INPUT;
     }
     if (base / divisor > quantities[q].max) {
@@ -130,8 +125,8 @@ static void print_decimal(uint64_t value, const struct unit *unit, char *out, si
         fraction[used++] = (char)('0' + rest / step);
         rest %= step;
     }
-    snprintf(out, out_bytes, "%llu%s%.*s%s", (unsigned long long)(value / unit->numerator),
-             used ? "." : "", (int)used, fraction, unit->name);
+    snprintf(out, out_bytes, "%llu%s%.*s%s", (unsigned long long)(value / unit->numerator), used ? "." : "", (int)used,
+             fraction, unit->name);
 }
 
 /* Sizes are printed whole: in the largest unit that divides them. */

@@ -11,14 +11,14 @@
 
 struct yaml_block {
     struct yaml_block *next;
-    char               bytes[BLOCK_BYTES] __attribute__((aligned(16)));
+    char bytes[BLOCK_BYTES] __attribute__((aligned(16)));
 };
 
 struct reader {
     struct fy_parser *parser;
-    struct yaml      *yaml;
-    const char       *name;
-    bool              placeless; /* the text is no file: every place is line 0 */
+    struct yaml *yaml;
+    const char *name;
+    bool placeless; /* the text is no file: every place is line 0 */
 };
 
 /* ---- memory ---- */
@@ -115,8 +115,8 @@ const char *yaml_kind_name(enum yaml_kind kind)
 {
     switch (kind) {
     case YAML_SCALAR: return "a single value";
-    case YAML_LIST:   return "a list";
-    case YAML_MAP:    return "a map";
+    case YAML_LIST: return "a list";
+    case YAML_MAP: return "a map";
     }
     abort();
 }
@@ -127,8 +127,7 @@ static struct place place_at(const struct reader *r, int line, int column)
 {
     if (r->placeless)
         return (struct place){.file = r->name};
-    return (struct place){r->name, (uint32_t)(line < 0 ? 0 : line) + 1,
-                          (uint32_t)(column < 0 ? 0 : column) + 1};
+    return (struct place){r->name, (uint32_t)(line < 0 ? 0 : line) + 1, (uint32_t)(column < 0 ? 0 : column) + 1};
 }
 
 static struct place event_place(const struct reader *r, struct fy_event *e)
@@ -169,8 +168,7 @@ static enum status refuse_event(const struct reader *r, struct fy_event *e, cons
     return ST_INPUT;
 }
 
-static enum status read_node(struct reader *r, struct fy_event *e, unsigned depth,
-                             struct yaml_node **out);
+static enum status read_node(struct reader *r, struct fy_event *e, unsigned depth, struct yaml_node **out);
 
 static enum status read_next_node(struct reader *r, unsigned depth, struct yaml_node **out)
 {
@@ -194,8 +192,9 @@ static enum status read_scalar(struct reader *r, struct fy_event *e, struct yaml
         return refuse_event(r, e, "this value is longer than any that is expected");
     for (size_t i = 0; i < size; i++)
         if ((unsigned char)text[i] < ' ' || text[i] == 127)
-            return refuse_event(r, e, "this value holds a line break or control character; "
-                                      "expected one line of text");
+            return refuse_event(r, e,
+                                "this value holds a line break or control character; "
+                                "expected one line of text");
     node->text = copy_text(r->yaml, text, size);
     return ST_OK;
 }
@@ -226,14 +225,13 @@ static enum status check_key(const struct yaml_node *map, const struct yaml_node
     char where[PLACE_TEXT_BYTES];
 
     if (key->kind != YAML_SCALAR) {
-        place_error(&key->place, "%s is used as a key; expected a name",
-                    yaml_kind_name(key->kind));
+        place_error(&key->place, "%s is used as a key; expected a name", yaml_kind_name(key->kind));
         return ST_INPUT;
     }
     twin = yaml_get(map, key->text);
     if (twin) {
-        place_error(&key->place, "key \"%.60s\" stands twice; expected it once (first at %s)",
-                    key->text, place_text(&twin->key_place, where));
+        place_error(&key->place, "key \"%.60s\" stands twice; expected it once (first at %s)", key->text,
+                    place_text(&twin->key_place, where));
         return ST_INPUT;
     }
     if (map->count == YAML_KEYS_MAX) {
@@ -269,16 +267,16 @@ static enum status read_map(struct reader *r, unsigned depth, struct yaml_node *
     }
 }
 
-static enum status read_node(struct reader *r, struct fy_event *e, unsigned depth,
-                             struct yaml_node **out)
+static enum status read_node(struct reader *r, struct fy_event *e, unsigned depth, struct yaml_node **out)
 {
     struct yaml_node *node;
 
     if (e->type == FYET_ALIAS)
         return refuse_event(r, e, "aliases (*name) are not supported here; expected a plain value");
     if (fy_event_get_anchor_token(e) || fy_event_get_tag_token(e))
-        return refuse_event(r, e, "anchors (&name) and tags (!name) are not supported here; "
-                                  "expected a plain value");
+        return refuse_event(r, e,
+                            "anchors (&name) and tags (!name) are not supported here; "
+                            "expected a plain value");
     if (depth > YAML_DEPTH_MAX)
         return refuse_event(r, e, "nested deeper than any file of this kind");
     if (++r->yaml->node_count > YAML_NODES_MAX)
@@ -288,17 +286,10 @@ static enum status read_node(struct reader *r, struct fy_event *e, unsigned dept
     node->place = event_place(r, e);
     *out = node;
     switch (e->type) {
-    case FYET_SCALAR:
-        node->kind = YAML_SCALAR;
-        return read_scalar(r, e, node);
-    case FYET_SEQUENCE_START:
-        node->kind = YAML_LIST;
-        return read_list(r, depth, node);
-    case FYET_MAPPING_START:
-        node->kind = YAML_MAP;
-        return read_map(r, depth, node);
-    default:
-        return refuse_event(r, e, "not valid YAML: expected a value");
+    case FYET_SCALAR: node->kind = YAML_SCALAR; return read_scalar(r, e, node);
+    case FYET_SEQUENCE_START: node->kind = YAML_LIST; return read_list(r, depth, node);
+    case FYET_MAPPING_START: node->kind = YAML_MAP; return read_map(r, depth, node);
+    default: return refuse_event(r, e, "not valid YAML: expected a value");
     }
 }
 
@@ -324,8 +315,7 @@ static enum status read_document(struct reader *r, struct yaml_node **out)
     return expect_event(r, FYET_STREAM_END, "a second document begins here; expected one a file");
 }
 
-static enum status read_text(struct reader *r, const char *text, size_t text_bytes,
-                             struct yaml_node **out)
+static enum status read_text(struct reader *r, const char *text, size_t text_bytes, struct yaml_node **out)
 {
     struct fy_diag_cfg diag_cfg;
     struct fy_parse_cfg cfg = {.flags = FYPCF_QUIET | FYPCF_COLLECT_DIAG};
@@ -362,8 +352,7 @@ enum status yaml_parse(const char *name, const char *text, size_t text_bytes, st
     return ST_OK;
 }
 
-enum status yaml_parse_into(struct yaml *y, const char *name, const char *text,
-                            struct yaml_node **out)
+enum status yaml_parse_into(struct yaml *y, const char *name, const char *text, struct yaml_node **out)
 {
     struct reader r = {.yaml = y, .name = copy_text(y, name, strlen(name)), .placeless = true};
 

@@ -13,29 +13,29 @@
 #include "core/parse/place.h"
 #include "core/status.h"
 
-#define YAML_FILE_BYTES_MAX   (1u << 20)
+#define YAML_FILE_BYTES_MAX (1u << 20)
 #define YAML_SCALAR_BYTES_MAX 512
-#define YAML_DEPTH_MAX        8
-#define YAML_NODES_MAX        200000
-#define YAML_KEYS_MAX         256 /* in one map */
+#define YAML_DEPTH_MAX 8
+#define YAML_NODES_MAX 200000
+#define YAML_KEYS_MAX 256 /* in one map */
 
 enum yaml_kind { YAML_SCALAR, YAML_LIST, YAML_MAP };
 
 struct yaml_node {
-    enum yaml_kind    kind;
-    struct place      place;
-    const char       *text;      /* scalars */
-    const char       *key;       /* in a map: this node's key; elsewhere NULL */
-    struct place      key_place;
-    uint32_t          count;     /* lists and maps: children */
+    enum yaml_kind kind;
+    struct place place;
+    const char *text; /* scalars */
+    const char *key;  /* in a map: this node's key; elsewhere NULL */
+    struct place key_place;
+    uint32_t count; /* lists and maps: children */
     struct yaml_node *first, *last, *next;
 };
 
 struct yaml {
-    struct yaml_node    *root;
-    struct yaml_block   *blocks; /* the memory of all nodes and texts */
-    size_t               block_used;
-    uint32_t             node_count;
+    struct yaml_node *root;
+    struct yaml_block *blocks; /* the memory of all nodes and texts */
+    size_t block_used;
+    uint32_t node_count;
 };
 
 /* Errors are logged.  On failure *out is left zeroed. */
@@ -45,8 +45,7 @@ enum status yaml_load(const char *path, struct yaml *out);
 enum status yaml_parse(const char *name, const char *text, size_t text_bytes, struct yaml *out);
 
 /* Parses `text` into a node of `y` whose places are all {name, 0, 0}: a command line's value. */
-enum status yaml_parse_into(struct yaml *y, const char *name, const char *text,
-                            struct yaml_node **out);
+enum status yaml_parse_into(struct yaml *y, const char *name, const char *text, struct yaml_node **out);
 
 void yaml_fini(struct yaml *y); /* safe on a zeroed one */
 

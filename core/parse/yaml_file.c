@@ -16,11 +16,7 @@ enum status yaml_read_file(const char *path, char **text_out, size_t *text_bytes
 static size_t sequence_bytes(const unsigned char *s, size_t left)
 {
     static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t size = s[0] < 0x80       ? 1
-                  : s[0] >> 5 == 6  ? 2
-                  : s[0] >> 4 == 14 ? 3
-                  : s[0] >> 3 == 30 ? 4
-                                    : 0;
+    size_t size = s[0] < 0x80 ? 1 : s[0] >> 5 == 6 ? 2 : s[0] >> 4 == 14 ? 3 : s[0] >> 3 == 30 ? 4 : 0;
     uint32_t code = size == 1 ? s[0] : s[0] & (0xffu >> (size + 1));
 
     if (size == 0 || size > left)

@@ -29,7 +29,7 @@ static void take_faster(const struct compare *c, uint64_t *best, uint64_t point)
 
 static void enter(struct compare *c, uint64_t point)
 {
-    struct compare_group    *g = &c->groups[c->group_of[point]];
+    struct compare_group *g = &c->groups[c->group_of[point]];
     const struct run_result *r = c->points[point].result;
 
     if (!r || r->status < 0 || r->sample_count == 0)
@@ -37,9 +37,9 @@ static void enter(struct compare *c, uint64_t point)
     c->times[point] = stats_of(r->sample_ps, r->sample_count);
     take_faster(c, &g->best, point);
     switch (c->points[point].point->program) {
-    case PROGRAM_FUSED:   take_faster(c, &g->fused, point); break;
+    case PROGRAM_FUSED: take_faster(c, &g->fused, point); break;
     case PROGRAM_UNFUSED: take_faster(c, &g->unfused, point); break;
-    case PROGRAM_NCCL:    take_faster(c, &g->nccl, point); break;
+    case PROGRAM_NCCL: take_faster(c, &g->nccl, point); break;
     case PROGRAM_STREAMS: take_faster(c, &g->streams, point); break;
     }
 }
@@ -80,22 +80,21 @@ double compare_speedup(const struct compare *c, uint64_t point)
 static const char *failure(enum status st)
 {
     switch (st) {
-    case ST_WRONG:       return "wrong";
-    case ST_HANG:        return "hang";
-    case ST_MEMORY:      return "no memory";
+    case ST_WRONG: return "wrong";
+    case ST_HANG: return "hang";
+    case ST_MEMORY: return "no memory";
     case ST_UNSUPPORTED: return "unsupported";
-    default:             return "failed";
+    default: return "failed";
     }
 }
 
 const char *compare_verdict(const struct compare *c, uint64_t point)
 {
     const struct run_unit *u = &c->points[point];
-    double                 speedup = compare_speedup(c, point);
-    uint64_t               best = c->groups[c->group_of[point]].best;
+    double speedup = compare_speedup(c, point);
+    uint64_t best = c->groups[c->group_of[point]].best;
 
-    if (run_unit_skipped(u) ||
-        (point_is_baseline(u->point) && u->result && u->result->status == ST_UNSUPPORTED))
+    if (run_unit_skipped(u) || (point_is_baseline(u->point) && u->result && u->result->status == ST_UNSUPPORTED))
         return "skipped";
     if (!u->result)
         return "not run";

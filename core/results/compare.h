@@ -18,11 +18,11 @@ struct compare_group {
 
 struct compare {
     const struct run_unit *points;
-    uint64_t               count;
-    struct stats          *times;    /* by point, ps; all 0 where there is no result */
-    uint64_t              *group_of; /* by point */
-    struct compare_group  *groups;
-    uint64_t               group_count;
+    uint64_t count;
+    struct stats *times; /* by point, ps; all 0 where there is no result */
+    uint64_t *group_of;  /* by point */
+    struct compare_group *groups;
+    uint64_t group_count;
 };
 
 void compare_create(const struct run_unit *points, uint64_t count, struct compare *out);

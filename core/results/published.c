@@ -12,11 +12,23 @@
 #define AT(member) offsetof(struct published_keys, member)
 
 const struct option published_options[] = {
-    {.name = "table", .type = OPTION_TEXT, .offset = AT(table), .help = "CSV file of published results, relative to the scenario"},
-    {.name = "hardware", .type = OPTION_TEXT, .offset = AT(hardware), .help = "what the hardware of its rows begins with"},
+    {.name = "table",
+     .type = OPTION_TEXT,
+     .offset = AT(table),
+     .help = "CSV file of published results, relative to the scenario"},
+    {.name = "hardware",
+     .type = OPTION_TEXT,
+     .offset = AT(hardware),
+     .help = "what the hardware of its rows begins with"},
     {.name = "system", .type = OPTION_TEXT, .offset = AT(system), .help = "the published kernel's name there"},
-    {.name = "library", .type = OPTION_TEXT, .offset = AT(library), .help = "the name of the library that it is compared with"},
-    {.name = "variant", .type = OPTION_TEXT, .offset = AT(variant), .initial = "published",
+    {.name = "library",
+     .type = OPTION_TEXT,
+     .offset = AT(library),
+     .help = "the name of the library that it is compared with"},
+    {.name = "variant",
+     .type = OPTION_TEXT,
+     .offset = AT(variant),
+     .initial = "published",
      .help = "the variant that stands for the published kernel"},
     {0},
 };
@@ -24,17 +36,17 @@ const struct option published_options[] = {
 enum column { KERNEL, HARDWARE, SHAPE, SYSTEM, METRIC, VALUE, COLUMNS };
 
 struct published_row {
-    bool     library; /* else the published kernel */
-    char     kernel[32];
+    bool library; /* else the published kernel */
+    char kernel[32];
     uint64_t size; /* the problem's first key */
-    double   value;
-    bool     milliseconds; /* else TFLOP/s per GPU */
+    double value;
+    bool milliseconds; /* else TFLOP/s per GPU */
 };
 
 struct published {
     struct published_keys keys;
     struct published_row *rows;
-    uint64_t              count;
+    uint64_t count;
 };
 
 /* ---- the table ---- */
@@ -43,7 +55,7 @@ struct published {
 static const char *next_field(const char *at, char *out, size_t out_bytes)
 {
     size_t used = 0;
-    bool   quoted = false;
+    bool quoted = false;
 
     for (; *at && *at != '\n' && (quoted || *at != ','); at++)
         if (*at == '"')
@@ -64,9 +76,9 @@ static void add_row(struct published *p, const struct published_row *row)
 /* Takes the line if it is about the hardware and one of the two systems, and holds a number ("failed" is none). */
 static const char *take_line(struct published *p, const char *at)
 {
-    char                 fields[COLUMNS][160], *end;
+    char fields[COLUMNS][160], *end;
     struct published_row row = {0};
-    const char          *number;
+    const char *number;
 
     for (int i = 0; i < COLUMNS; i++)
         at = next_field(at, fields[i], sizeof fields[i]);
@@ -89,9 +101,9 @@ static const char *take_line(struct published *p, const char *at)
 static enum status read_table(struct published *p, const char *scenario_path, const struct yaml_node *map)
 {
     const char *slash = strrchr(scenario_path, '/');
-    char        path[1024], *text;
-    size_t      bytes;
-    FILE       *f;
+    char path[1024], *text;
+    size_t bytes;
+    FILE *f;
 
     snprintf(path, sizeof path, "%.*s%s", (int)(slash ? slash + 1 - scenario_path : 0), scenario_path, p->keys.table);
     f = fopen(path, "r");
@@ -105,14 +117,14 @@ static enum status read_table(struct published *p, const char *scenario_path, co
     free(text);
     if (p->count > 0)
         return ST_OK;
-    place_error(&map->place, "published: %s holds nothing of \"%s\" or \"%s\" on hardware that begins with \"%s\"", path,
-                p->keys.system, p->keys.library, p->keys.hardware);
+    place_error(&map->place, "published: %s holds nothing of \"%s\" or \"%s\" on hardware that begins with \"%s\"",
+                path, p->keys.system, p->keys.library, p->keys.hardware);
     return ST_INPUT;
 }
 
 enum status published_read(struct scenario *s)
 {
-    const struct keys       keys = {.section = "published.", .table = published_options};
+    const struct keys keys = {.section = "published.", .table = published_options};
     const struct yaml_node *map = yaml_get(s->source->root, "published");
 
     if (!map)
@@ -155,10 +167,10 @@ static double median(const double *sorted, uint64_t count)
 bool published_find(const struct scenario *s, const struct point *point, struct published_value *out)
 {
     const struct published *p = s->published;
-    bool                    library = point->program == PROGRAM_NCCL;
-    double                 *found;
-    uint64_t                size;
-    uint32_t                count = 0;
+    bool library = point->program == PROGRAM_NCCL;
+    double *found;
+    uint64_t size;
+    uint32_t count = 0;
 
     if (!p || (!library && strcmp(point->variant, p->keys.variant) != 0))
         return false;
@@ -187,7 +199,7 @@ void published_total_add(struct published_total *t, double error)
 
 void published_total_print(const struct published_total *t, const char *what, FILE *f)
 {
-    double  *sorted = calloc(t->count + 1, sizeof *sorted);
+    double *sorted = calloc(t->count + 1, sizeof *sorted);
     uint64_t rank90 = (9 * t->count + 9) / 10; /* nearest rank */
 
     assert(sorted);

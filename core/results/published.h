@@ -1,8 +1,8 @@
 /* Published results of others beside simulated ones: rows of a CSV table, matched to the points of a scenario.
  *
- * The table's columns: kernel, hardware, shape ("M=4096;K=4096;N=256": its first number is the problem's first key), system,
- * metric (TFLOPS_per_GPU or ms), value, precision, source.  Several sets of one author may hold the same shape: the median
- * counts, and the range is kept. */
+ * The table's columns: kernel, hardware, shape ("M=4096;K=4096;N=256": its first number is the problem's first key),
+ * system, metric (TFLOPS_per_GPU or ms), value, precision, source.  Several sets of one author may hold the same shape:
+ * the median counts, and the range is kept. */
 #ifndef CORE_RESULTS_PUBLISHED_H
 #define CORE_RESULTS_PUBLISHED_H
 
@@ -24,20 +24,20 @@ struct published_keys {
 extern const struct option published_options[];
 
 struct published_value {
-    double   us, low_us, high_us;
+    double us, low_us, high_us;
     uint32_t sets;
 };
 
 /* Reads the `published` section of s->source, which is checked; s->published stays NULL without one. */
 enum status published_read(struct scenario *s);
-void        published_destroy(struct published *p); /* NULL is fine */
+void published_destroy(struct published *p); /* NULL is fine */
 
 /* Whether something is published of this point. */
 bool published_find(const struct scenario *s, const struct point *point, struct published_value *out);
 
 /* Errors of many points, and how often the published and the simulated side agree on who is faster. */
 struct published_total {
-    double  *errors; /* |simulated / published - 1| */
+    double *errors; /* |simulated / published - 1| */
     uint64_t count;
     uint64_t pairs, agreed;
 };

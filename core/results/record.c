@@ -28,7 +28,7 @@ const char *record_mode_name(enum timing_mode m)
 
 void record_date(bool compact, char *out, size_t out_bytes)
 {
-    time_t    now = time(NULL);
+    time_t now = time(NULL);
     struct tm utc;
 
     gmtime_r(&now, &utc);
@@ -70,15 +70,13 @@ static json_t *record_begin(const char *kind)
 static json_t *option_value(const struct option *o, const void *base)
 {
     const char *field = (const char *)base + o->offset;
-    char        text[256];
+    char text[256];
 
     switch (o->type) {
-    case OPTION_COUNT:  return json_integer((json_int_t) * (const uint64_t *)field);
+    case OPTION_COUNT: return json_integer((json_int_t) * (const uint64_t *)field);
     case OPTION_NUMBER: return json_real(*(const double *)field);
-    case OPTION_BOOL:   return json_boolean(*(const bool *)field);
-    default:
-        option_print(o, base, text, sizeof text);
-        return json_string(text);
+    case OPTION_BOOL: return json_boolean(*(const bool *)field);
+    default: option_print(o, base, text, sizeof text); return json_string(text);
     }
 }
 
@@ -108,8 +106,8 @@ static char *read_scenario(const char *path, size_t *size_out)
 
 static void set_scenario(json_t *o, const struct scenario *s)
 {
-    size_t   size;
-    char    *text = read_scenario(s->path, &size), hash[40];
+    size_t size;
+    char *text = read_scenario(s->path, &size), hash[40];
     uint64_t h = 14695981039346656037u; /* FNV-1a, 64 bits */
 
     for (size_t i = 0; i < size; i++)
@@ -147,7 +145,7 @@ char *record_run(const struct scenario *s, const struct host *host, const struct
                  char *const *argv)
 {
     json_t *o = record_begin("run"), *command = json_array(), *machine;
-    char    date[40];
+    char date[40];
 
     record_date(false, date, sizeof date);
     set_count(o, "schema", RECORD_SCHEMA);
@@ -224,7 +222,7 @@ static json_t *crew_objects(const struct run_result *r)
 
     for (uint32_t i = 0; i < r->crew_count; i++) {
         const struct crew_result *crew = &r->crews[i];
-        json_t                   *o = json_object();
+        json_t *o = json_object();
 
         set_text(o, "name", crew->name);
         set_count(o, "workers", crew->workers);
@@ -256,7 +254,7 @@ static json_t *link_objects(const struct run_result *r)
 static json_t *proxy_object(const struct run_result *r)
 {
     const struct histogram *h = &r->proxy.latency;
-    json_t                 *o = json_object();
+    json_t *o = json_object();
 
     set(o, "depth_mean", json_real((double)r->proxy.depth_sum / (double)h->count));
     set_count(o, "depth_max", r->proxy.depth_max);
@@ -330,10 +328,10 @@ char *record_check(const struct scenario *s, const struct run_unit *check)
 static void set_times(json_t *o, const struct compare *c, uint64_t index)
 {
     const struct run_unit *u = &c->points[index];
-    const struct stats    *t = &c->times[index];
-    const struct kernel   *kernel = u->point->kernel;
-    json_t                *samples = json_array();
-    char                   formula[160];
+    const struct stats *t = &c->times[index];
+    const struct kernel *kernel = u->point->kernel;
+    json_t *samples = json_array();
+    char formula[160];
 
     for (uint32_t i = 0; i < u->result->sample_count; i++)
         json_array_append_new(samples, json_real(us(u->result->sample_ps[i])));
@@ -341,12 +339,10 @@ static void set_times(json_t *o, const struct compare *c, uint64_t index)
     set(o, "median_us", json_real(us(t->median)));
     set(o, "p95_us", json_real(us(t->p95)));
     set(o, "min_us", json_real(us(t->min)));
-    set(o, "tflops_per_gpu",
-        json_real(metrics_tflops(kernel, &u->problem, u->point->world, t->median)));
+    set(o, "tflops_per_gpu", json_real(metrics_tflops(kernel, &u->problem, u->point->world, t->median)));
     snprintf(formula, sizeof formula, METRICS_TFLOPS_FORMULA, kernel->family->flops_formula);
     set_text(o, "tflops_formula", formula);
-    set(o, "busbw_gb_per_s",
-        json_real(metrics_busbw(kernel, &u->problem, u->point->world, t->median)));
+    set(o, "busbw_gb_per_s", json_real(metrics_busbw(kernel, &u->problem, u->point->world, t->median)));
     if (compare_speedup(c, index) > 0)
         set(o, "speedup_over_nccl", json_real(compare_speedup(c, index)));
 }
@@ -366,8 +362,8 @@ static void set_published(json_t *o, const struct scenario *s, const struct comp
 char *record_point(const struct scenario *s, const struct compare *c, uint64_t index)
 {
     const struct run_unit *u = &c->points[index];
-    json_t                *o = record_begin("point"), *resolved = json_object();
-    char                   verified[128];
+    json_t *o = record_begin("point"), *resolved = json_object();
+    char verified[128];
 
     set_count(o, "index", index);
     set_point_keys(o, u);
@@ -403,7 +399,7 @@ static json_t *axis_objects(const struct tune_space *s)
 
     for (uint32_t i = 0; i < s->axis_count; i++) {
         const struct tune_axis *a = &s->axes[i];
-        json_t                 *values = json_array();
+        json_t *values = json_array();
 
         for (uint32_t v = 0; v < a->count; v++)
             json_array_append_new(values, json_string(a->values[v]));
@@ -415,7 +411,7 @@ static json_t *axis_objects(const struct tune_space *s)
 char *record_tuned(const struct tune *t, uint64_t index, uint64_t seed)
 {
     const struct tune_problem *p = &t->problems[index];
-    json_t                    *o = record_begin("tuned"), *params = json_object();
+    json_t *o = record_begin("tuned"), *params = json_object();
 
     set_point_keys(o, &t->units[p->best]);
     scenario_point_keys(t->scenario, t->units[p->program].point, set_param, params);

@@ -15,8 +15,8 @@
 /* Where parsing stands. */
 struct reader {
     struct records *out;
-    size_t          line;
-    bool            ended; /* the last record was an "end" */
+    size_t line;
+    bool ended; /* the last record was an "end" */
 };
 
 static enum status refuse(const struct reader *r, const char *what)
@@ -69,7 +69,7 @@ static enum status read_samples(const struct reader *r, struct records_point *p)
         return ST_OK;
     sorted = calloc(p->sample_count, sizeof *sorted);
     assert(sorted);
-    json_array_foreach(samples, i, v) {
+    json_array_foreach (samples, i, v) {
         if (!time_of(v, &sorted[i])) {
             free(sorted);
             return refuse(r, "\"samples_us\" holds something that is no time");

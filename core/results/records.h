@@ -10,26 +10,26 @@
 
 #include "core/status.h"
 
-#define RECORDS_BYTES_MAX  ((size_t)256 << 20) /* of a file */
+#define RECORDS_BYTES_MAX ((size_t)256 << 20) /* of a file */
 #define RECORDS_POINTS_MAX 100000
 
 struct records_point {
     const json_t *json;
-    size_t        run; /* index of the run record that it follows */
-    size_t        line;
-    const char   *kernel, *variant, *program, *backend, *status; /* never NULL */
-    double        median_us; /* 0: it has no time */
-    double        low_us, high_us; /* first and third quartile of the samples; the median where there is one */
-    size_t        sample_count;
+    size_t run; /* index of the run record that it follows */
+    size_t line;
+    const char *kernel, *variant, *program, *backend, *status; /* never NULL */
+    double median_us;                                          /* 0: it has no time */
+    double low_us, high_us; /* first and third quartile of the samples; the median where there is one */
+    size_t sample_count;
 };
 
 struct records {
-    const char           *path; /* borrowed */
-    json_t              **runs;
-    size_t                run_count;
+    const char *path; /* borrowed */
+    json_t **runs;
+    size_t run_count;
     struct records_point *points;
-    size_t                point_count;
-    json_t               *lines; /* owns all of it */
+    size_t point_count;
+    json_t *lines; /* owns all of it */
 };
 
 /* ST_INPUT: not a result file, or damaged; logged with file:line:column. */

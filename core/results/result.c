@@ -50,8 +50,8 @@ enum status result_open(struct result_file *f, const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash ? slash + 1 : path;
-    mode_t      mask;
-    int         fd;
+    mode_t mask;
+    int fd;
 
     *f = (struct result_file){0};
     if (strcmp(path, "-") == 0) {
@@ -106,8 +106,7 @@ enum status result_commit(struct result_file *f, char *path_out)
     bool regular = f->temporary[0] != 0;
 
     snprintf(path_out, RESULT_PATH_BYTES, "%s", f->path);
-    if (f->file && f->status >= 0 &&
-        (fflush(f->file) != 0 || (regular && fsync(fileno(f->file)) != 0)))
+    if (f->file && f->status >= 0 && (fflush(f->file) != 0 || (regular && fsync(fileno(f->file)) != 0)))
         fail(f, "write", f->path);
     if (f->file && f->status >= 0 && regular)
         link_free_name(f, path_out);

@@ -10,9 +10,9 @@
 #define RESULT_PATH_BYTES 1024
 
 struct result_file {
-    FILE       *file; /* NULL: nothing is kept */
-    char        path[RESULT_PATH_BYTES];
-    char        temporary[RESULT_PATH_BYTES + 16];
+    FILE *file; /* NULL: nothing is kept */
+    char path[RESULT_PATH_BYTES];
+    char temporary[RESULT_PATH_BYTES + 16];
     enum status status; /* the first failure, already logged */
 };
 

@@ -58,10 +58,9 @@ static void child_main(child_fn *fn, void *arg, int pipe_fd, struct run_result *
     _exit(write_all(pipe_fd, result, sizeof *result) ? 0 : 1);
 }
 
-enum status child_start(struct child *c, child_fn *fn, void *arg, uint64_t timeout_ns,
-                        struct run_result *result)
+enum status child_start(struct child *c, child_fn *fn, void *arg, uint64_t timeout_ns, struct run_result *result)
 {
-    int   ends[2];
+    int ends[2];
     pid_t pid;
 
     if (pipe(ends) != 0) {
@@ -106,8 +105,8 @@ static void say_late(struct child *c)
     memcpy(stood, c->result->report, sizeof stood);
     c->result->status = ST_HANG;
     snprintf(c->result->report, sizeof c->result->report,
-             "no result after %.3g s of real time (--timeout sets the limit)\n%.*s",
-             (double)c->timeout_ns / 1e9, (int)sizeof stood - 100, stood);
+             "no result after %.3g s of real time (--timeout sets the limit)\n%.*s", (double)c->timeout_ns / 1e9,
+             (int)sizeof stood - 100, stood);
 }
 
 /* The child is gone and left no whole result: say why. */
@@ -116,8 +115,7 @@ static void explain(struct child *c, int how)
     char text[512];
 
     if (c->timed_out) {
-        snprintf(text, sizeof text,
-                 "no result after %.3g s of real time: killed (--timeout sets the limit)",
+        snprintf(text, sizeof text, "no result after %.3g s of real time: killed (--timeout sets the limit)",
                  (double)c->timeout_ns / 1e9);
         fail(c->result, ST_HANG, text);
     } else if (WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL) {
@@ -125,8 +123,8 @@ static void explain(struct child *c, int how)
              "the run was killed by signal 9, most likely by the kernel for lack of memory: "
              "try fewer --jobs or a smaller problem");
     } else if (WIFSIGNALED(how)) {
-        snprintf(text, sizeof text, "the run crashed with signal %d (%s): this is a bug in mkernel",
-                 WTERMSIG(how), strsignal(WTERMSIG(how)));
+        snprintf(text, sizeof text, "the run crashed with signal %d (%s): this is a bug in mkernel", WTERMSIG(how),
+                 strsignal(WTERMSIG(how)));
         fail(c->result, ST_WRONG, text);
     } else {
         snprintf(text, sizeof text, "the run ended with code %d and no result: this is a bug in mkernel",
@@ -138,7 +136,7 @@ static void explain(struct child *c, int how)
 static void reap(struct child *c)
 {
     struct rusage usage;
-    int           how = 0;
+    int how = 0;
 
     close(c->pipe);
     while (wait4(c->pid, &how, 0, &usage) < 0)
@@ -174,7 +172,7 @@ static void end_in_time(struct child *c)
 
 bool child_step(struct child *c)
 {
-    char    spill;
+    char spill;
     ssize_t n;
 
     assert(c->pid > 0);

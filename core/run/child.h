@@ -13,23 +13,22 @@
 #include "core/status.h"
 
 struct child {
-    pid_t              pid; /* 0: none */
-    int                pipe; /* the child's result arrives here */
-    size_t             received;
-    uint64_t           deadline_ns; /* on the monotonic clock */
-    uint64_t           timeout_ns;
-    bool               asked; /* to stop */
-    bool               timed_out;
+    pid_t pid; /* 0: none */
+    int pipe;  /* the child's result arrives here */
+    size_t received;
+    uint64_t deadline_ns; /* on the monotonic clock */
+    uint64_t timeout_ns;
+    bool asked; /* to stop */
+    bool timed_out;
     struct run_result *result;
 };
 
 /* Runs in the child; what it leaves in *result is sent to the parent. */
 typedef void child_fn(void *arg, struct run_result *result);
 
-/* Starts fn(arg, ...) in a child that is stopped after timeout_ns, as child_stop() does.  *result is the caller's and is complete
- * once child_step() has returned true, whatever became of the child. */
-enum status child_start(struct child *c, child_fn *fn, void *arg, uint64_t timeout_ns,
-                        struct run_result *result);
+/* Starts fn(arg, ...) in a child that is stopped after timeout_ns, as child_stop() does.  *result is the caller's and
+ * is complete once child_step() has returned true, whatever became of the child. */
+enum status child_start(struct child *c, child_fn *fn, void *arg, uint64_t timeout_ns, struct run_result *result);
 
 /* Takes what has arrived; true once the child is gone and *result filled.  Never blocks: call it when poll()
  * says that c->pipe is readable, or when the deadline has passed. */

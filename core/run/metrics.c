@@ -1,7 +1,6 @@
 #include "core/run/metrics.h"
 
-double metrics_tflops(const struct kernel *kernel, const struct problem *problem, struct world world,
-                      uint64_t time_ps)
+double metrics_tflops(const struct kernel *kernel, const struct problem *problem, struct world world, uint64_t time_ps)
 {
     /* 1e12 flop/s is one flop per picosecond */
     return time_ps ? kernel->family->flops(problem, world) / (double)time_ps : 0;
@@ -13,8 +12,7 @@ double metrics_collective_bytes(const struct kernel *kernel, const struct proble
                                                        : kernel->family->reduced_bytes(problem);
 }
 
-double metrics_busbw(const struct kernel *kernel, const struct problem *problem, struct world world,
-                     uint64_t time_ps)
+double metrics_busbw(const struct kernel *kernel, const struct problem *problem, struct world world, uint64_t time_ps)
 {
     double ranks = world_ranks(world);
     double factor = (ranks - 1) / ranks;

@@ -12,7 +12,7 @@
  * a socket and reads answers, and its parent passes them on (core/run/relay.h has the messages). */
 struct node_link {
     uint32_t node, count;
-    int      socket;
+    int socket;
     const char (*hosts)[NODE_HOST_BYTES]; /* by node */
 };
 

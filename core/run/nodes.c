@@ -11,7 +11,7 @@
 #include "core/log.h"
 #include "core/run/run.h"
 
-#define POLL_MS          1
+#define POLL_MS 1
 #define TIMEOUT_FIRST_NS 60000000000u /* to exchange names */
 
 /* ---- who started us ---- */
@@ -48,8 +48,8 @@ struct header {
 enum status nodes_tell(struct nodes *n, enum message_kind kind, uint32_t number, const void *data, size_t bytes)
 {
     struct header h = {kind, number};
-    uint8_t      *whole = malloc(sizeof h + bytes);
-    enum status   st = whole ? ST_OK : ST_MEMORY;
+    uint8_t *whole = malloc(sizeof h + bytes);
+    enum status st = whole ? ST_OK : ST_MEMORY;
 
     if (whole) {
         memcpy(whole, &h, sizeof h);
@@ -68,7 +68,7 @@ enum status nodes_tell(struct nodes *n, enum message_kind kind, uint32_t number,
 static struct message *message_create(uint32_t from, void *whole, size_t bytes)
 {
     struct message *m = calloc(1, sizeof *m);
-    struct header   h;
+    struct header h;
 
     if (!m || bytes < sizeof h) {
         free(m);
@@ -95,9 +95,9 @@ static bool is_stale(const struct nodes *n, const struct message *m)
 void nodes_pump(struct nodes *n)
 {
     struct message **at = &n->inbox;
-    uint32_t         from;
-    void            *whole;
-    size_t           bytes;
+    uint32_t from;
+    void *whole;
+    size_t bytes;
 
     while (*at) {
         struct message *m = *at;
@@ -180,7 +180,7 @@ enum status nodes_gather(struct nodes *n, const void *mine, size_t bytes, void *
 
 enum status nodes_agree(struct nodes *n, enum status st)
 {
-    int        *all = calloc(n->count, sizeof *all);
+    int *all = calloc(n->count, sizeof *all);
     enum status worst = all ? nodes_gather(n, &(int){st}, sizeof *all, all) : ST_MEMORY;
 
     for (uint32_t i = 0; i < n->count && worst >= 0 && all; i++)
@@ -194,11 +194,11 @@ enum status nodes_agree(struct nodes *n, enum status st)
 static enum status refuse(const struct start *s, const struct launcher *l, uint32_t count)
 {
     if (!l)
-        log_error("%s started this as process %u of %u, one a node, but this mkernel was built without MPI",
-                  s->by, s->node, s->count);
+        log_error("%s started this as process %u of %u, one a node, but this mkernel was built without MPI", s->by,
+                  s->node, s->count);
     else
-        log_error("%s started this as process %u of %u, but %s found %u: for srun, try --mpi=pmix", s->by,
-                  s->node, s->count, l->name, count);
+        log_error("%s started this as process %u of %u, but %s found %u: for srun, try --mpi=pmix", s->by, s->node,
+                  s->count, l->name, count);
     return ST_ENVIRONMENT;
 }
 
@@ -216,7 +216,7 @@ static enum status exchange_hosts(struct nodes *n)
 /* Launchers like to give a process one core; here it has many threads, which would wait for each other. */
 static void warn_of_binding(const struct start *s)
 {
-    long      online = sysconf(_SC_NPROCESSORS_ONLN);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t set;
 
     if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1 && online > 1)
@@ -227,8 +227,8 @@ static void warn_of_binding(const struct start *s)
 enum status nodes_open(struct nodes *n, const struct launcher *launcher)
 {
     struct start s = nodes_start();
-    char         why[256] = "";
-    enum status  st;
+    char why[256] = "";
+    enum status st;
 
     *n = (struct nodes){.count = 1, .timeout_ns = TIMEOUT_FIRST_NS};
     if (s.count == 1)

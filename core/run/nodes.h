@@ -34,34 +34,34 @@ enum message_kind {
 
 struct message {
     struct message *next;
-    uint32_t        from;
-    uint32_t        kind, number;
-    size_t          bytes;
-    void           *data; /* owned */
+    uint32_t from;
+    uint32_t kind, number;
+    size_t bytes;
+    void *data; /* owned */
 };
 
 struct nodes {
-    uint32_t               node, count; /* count 1: this process is alone, and nothing else is filled */
+    uint32_t node, count; /* count 1: this process is alone, and nothing else is filled */
     const struct launcher *launcher;
-    void                  *state;
-    char                 (*hosts)[NODE_HOST_BYTES]; /* by node */
-    struct message        *inbox; /* in the order of arrival */
-    uint32_t               gathers, runs; /* so far */
-    uint64_t               timeout_ns; /* that a gather waits at most */
+    void *state;
+    char (*hosts)[NODE_HOST_BYTES];           /* by node */
+    struct message *inbox;                    /* in the order of arrival */
+    uint32_t gathers, runs;                   /* so far */
+    uint64_t timeout_ns;                      /* that a gather waits at most */
     const volatile sig_atomic_t *interrupted; /* ends it, too */
 };
 
 /* What the environment says about who started this process: "Open MPI", as which of how many. */
 struct start {
     const char *by; /* NULL: nobody we know */
-    uint32_t    node, count;
+    uint32_t node, count;
 };
 
 struct start nodes_start(void);
 
 /* `launcher` may be NULL: built without any.  Alone, unless the environment says otherwise.  Errors are logged. */
 enum status nodes_open(struct nodes *n, const struct launcher *launcher);
-void        nodes_close(struct nodes *n); /* collective; safe on a zeroed one */
+void nodes_close(struct nodes *n); /* collective; safe on a zeroed one */
 
 #define NODES_EXTRA_NS 60000000000u /* that a node may be later than the time-out of what it does */
 
@@ -80,6 +80,6 @@ enum status nodes_tell(struct nodes *n, enum message_kind kind, uint32_t number,
 void nodes_pump(struct nodes *n);
 /* The first such message, which is then the caller's (message_free); NULL: it has not arrived. */
 struct message *nodes_take(struct nodes *n, uint32_t from, enum message_kind kind, uint32_t number);
-void            message_free(struct message *m);
+void message_free(struct message *m);
 
 #endif

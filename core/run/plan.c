@@ -27,8 +27,7 @@ enum status run_unit_emit(const struct run_unit *u, struct program *p, struct co
     memset(p, 0, sizeof *p);
     memset(c, 0, sizeof *c);
     return point->kernel->emit(&u->problem, point->world, point->machine,
-                               point->program == PROGRAM_FUSED ? FORM_FUSED : FORM_UNFUSED,
-                               point->params, p, c);
+                               point->program == PROGRAM_FUSED ? FORM_FUSED : FORM_UNFUSED, point->params, p, c);
 }
 
 struct job run_unit_job(const struct run_unit *u, const struct program *p)
@@ -54,11 +53,9 @@ static enum status refuse_memory(const struct scenario *s, const struct run_unit
 
     log_error("%s: %s %s, %s on %u x %u GPUs%s needs up to %.2f GiB of memory (%llu "
               "bytes), %.2f GiB are available: make the problem or the world smaller",
-              s->path, p->kernel->name, p->variant,
-              problem_text(p->kernel->family, &u->problem, text), p->world.nodes,
-              p->world.gpus_per_node, u->data ? ", checked with real data," : "",
-              (double)u->memory_bytes / GIB, (unsigned long long)u->memory_bytes,
-              (double)available / GIB);
+              s->path, p->kernel->name, p->variant, problem_text(p->kernel->family, &u->problem, text), p->world.nodes,
+              p->world.gpus_per_node, u->data ? ", checked with real data," : "", (double)u->memory_bytes / GIB,
+              (unsigned long long)u->memory_bytes, (double)available / GIB);
     return ST_MEMORY;
 }
 
@@ -66,9 +63,9 @@ static enum status refuse_memory(const struct scenario *s, const struct run_unit
 enum status run_unit_plan(const struct scenario *s, struct run_unit *u, uint64_t available)
 {
     struct complaint c;
-    struct program   program;
-    struct job       job;
-    enum status      st;
+    struct program program;
+    struct job job;
+    enum status st;
 
     if (point_is_baseline(u->point))
         return ST_OK;
@@ -87,17 +84,16 @@ enum status run_unit_plan(const struct scenario *s, struct run_unit *u, uint64_t
 bool point_same_problem(const struct point *a, const struct point *b)
 {
     return a->kernel == b->kernel && a->machine == b->machine &&
-           problem_equal(a->kernel->family, &a->problem, &b->problem) &&
-           a->world.nodes == b->world.nodes && a->world.gpus_per_node == b->world.gpus_per_node &&
-           a->timing.mode == b->timing.mode && a->timing.launch == b->timing.launch &&
-           a->seed == b->seed;
+           problem_equal(a->kernel->family, &a->problem, &b->problem) && a->world.nodes == b->world.nodes &&
+           a->world.gpus_per_node == b->world.gpus_per_node && a->timing.mode == b->timing.mode &&
+           a->timing.launch == b->timing.launch && a->seed == b->seed;
 }
 
 bool point_same_program(const struct point *a, const struct point *b)
 {
     return a->kernel == b->kernel && a->world.nodes == b->world.nodes &&
-           a->world.gpus_per_node == b->world.gpus_per_node && a->program == b->program &&
-           a->machine == b->machine && memcmp(a->params, b->params, a->kernel->params_size) == 0;
+           a->world.gpus_per_node == b->world.gpus_per_node && a->program == b->program && a->machine == b->machine &&
+           memcmp(a->params, b->params, a->kernel->params_size) == 0;
 }
 
 /* The same program for the same world needs one check, however many points time it. */
@@ -161,19 +157,17 @@ static void plan_proof(struct run_plan *plan, struct run_unit *u, uint64_t avail
     struct run_unit *proof = find_proof(plan, u);
 
     if (!proof && u->tasks > PLAN_PROVE_TASKS_MAX) {
-        snprintf(u->unproved, sizeof u->unproved, "%llu tasks, more than %d",
-                 (unsigned long long)u->tasks, PLAN_PROVE_TASKS_MAX);
+        snprintf(u->unproved, sizeof u->unproved, "%llu tasks, more than %d", (unsigned long long)u->tasks,
+                 PLAN_PROVE_TASKS_MAX);
         return;
     }
     if (!proof) {
         struct complaint c;
-        struct program   program;
+        struct program program;
 
         proof = &plan->proofs[plan->proof_count];
-        *proof = (struct run_unit){.point = u->point,
-                                   .problem = u->problem,
-                                   .backend = &prove_backend,
-                                   .tasks = u->tasks};
+        *proof =
+            (struct run_unit){.point = u->point, .problem = u->problem, .backend = &prove_backend, .tasks = u->tasks};
         if (run_unit_emit(proof, &program, &c) < 0)
             return; /* it was emitted a moment ago */
         if (prove_guards(&program) > PLAN_PROVE_GUARDS_MAX) {
@@ -210,7 +204,7 @@ enum status run_plan_create(const struct scenario *s, uint64_t memory_bytes, con
                             struct run_plan *out)
 {
     struct run_plan plan = {.scenario = s};
-    enum status     st = ST_OK;
+    enum status st = ST_OK;
 
     plan.proofs = calloc(s->point_count + 1, sizeof *plan.proofs);
     plan.checks = calloc(s->point_count + 1, sizeof *plan.checks);
@@ -246,4 +240,3 @@ void run_plan_destroy(struct run_plan *plan)
     free_units(plan->points, plan->point_count);
     *plan = (struct run_plan){0};
 }
-

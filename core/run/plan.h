@@ -16,32 +16,32 @@
 /* A file that tells what happened in a run (core/trace/trace.h). */
 struct trace_request {
     const struct trace_format *format;
-    char                       path[TRACE_PATH_BYTES];
-    uint64_t                   limit_bytes;
+    char path[TRACE_PATH_BYTES];
+    uint64_t limit_bytes;
 };
 
 /* One run of a backend. */
 struct run_unit {
-    const struct point   *point;
-    struct problem        problem; /* the point's, or the check's smaller one */
+    const struct point *point;
+    struct problem problem; /* the point's, or the check's smaller one */
     const struct backend *backend;
-    const void           *options; /* of the backend */
-    struct timing         timing;
-    bool                  data;
-    const struct node_link *nodes; /* NULL: all of it runs in one process */
-    uint64_t              tasks;        /* of the program, one epoch, all ranks */
-    uint64_t              memory_bytes; /* estimate */
-    const struct trace_request *trace;  /* NULL: none */
-    struct run_result    *result;       /* NULL: has not run */
+    const void *options; /* of the backend */
+    struct timing timing;
+    bool data;
+    const struct node_link *nodes;     /* NULL: all of it runs in one process */
+    uint64_t tasks;                    /* of the program, one epoch, all ranks */
+    uint64_t memory_bytes;             /* estimate */
+    const struct trace_request *trace; /* NULL: none */
+    struct run_result *result;         /* NULL: has not run */
 
-    const struct run_unit *proof;        /* of a point's program; NULL: there is none, because ... */
-    char                   unproved[80]; /* ... of this */
+    const struct run_unit *proof; /* of a point's program; NULL: there is none, because ... */
+    char unproved[80];            /* ... of this */
 };
 
 struct run_plan {
     const struct scenario *scenario;
-    struct run_unit       *proofs, *checks, *points;
-    uint64_t               proof_count, check_count, point_count;
+    struct run_unit *proofs, *checks, *points;
+    uint64_t proof_count, check_count, point_count;
 };
 
 /* `nodes`: this process is one of several, else NULL; kept by the plan.
@@ -49,7 +49,7 @@ struct run_plan {
  * known, and logged, before anything runs. */
 enum status run_plan_create(const struct scenario *s, uint64_t memory_bytes, const struct node_link *nodes,
                             struct run_plan *out);
-void        run_plan_destroy(struct run_plan *plan); /* safe on a zeroed plan */
+void run_plan_destroy(struct run_plan *plan); /* safe on a zeroed plan */
 
 /* Emits the unit's program.  ST_INPUT: *c says why not. */
 enum status run_unit_emit(const struct run_unit *u, struct program *p, struct complaint *c);

@@ -22,7 +22,7 @@ static void close_end(int *end)
 enum status relay_open(struct relay *r, struct nodes *n)
 {
     struct timeval limit = {.tv_sec = SEND_SECONDS};
-    int            ends[2];
+    int ends[2];
 
     *r = (struct relay){.nodes = n, .run = n->runs, .parent = -1, .child = -1};
     r->answers = calloc(n->count, sizeof *r->answers);
@@ -90,7 +90,7 @@ static void send_all(struct relay *r, const void *data, size_t bytes)
 static void pass_failures(struct relay *r)
 {
     for (uint32_t from = 0; from < r->nodes->count; from++) {
-        struct message      *m = nodes_take(r->nodes, from, MESSAGE_CHILD_FAILED, r->run);
+        struct message *m = nodes_take(r->nodes, from, MESSAGE_CHILD_FAILED, r->run);
         struct relay_message head = {.kind = RELAY_FAILED, .node = from, .bytes = m ? m->bytes : 0};
 
         if (!m)
@@ -170,6 +170,5 @@ void relay_fail(struct relay *r, const char *text)
 {
     size_t bytes = strcspn(text, "\n");
 
-    nodes_tell(r->nodes, MESSAGE_CHILD_FAILED, r->run, text,
-               bytes < RELAY_TEXT_BYTES ? bytes : RELAY_TEXT_BYTES - 1);
+    nodes_tell(r->nodes, MESSAGE_CHILD_FAILED, r->run, text, bytes < RELAY_TEXT_BYTES ? bytes : RELAY_TEXT_BYTES - 1);
 }

@@ -11,7 +11,7 @@
 #include "core/log.h"
 
 #define JOBS_MAX 256
-#define TICK_MS  200 /* how often Ctrl-C, deadlines and progress are looked at */
+#define TICK_MS 200 /* how often Ctrl-C, deadlines and progress are looked at */
 
 enum status status_worse(enum status a, enum status b)
 {
@@ -27,25 +27,25 @@ enum status status_worse(enum status a, enum status b)
 }
 
 struct slot {
-    struct child     child;
+    struct child child;
     struct run_unit *unit; /* NULL: free */
 };
 
 struct pool {
     const struct run_config *config;
-    struct run_unit         *units;
-    uint64_t                 count, next, finished;
-    uint64_t                 memory_bytes; /* of the runs in progress */
-    uint32_t                 running, slots_used;
-    struct slot              slots[JOBS_MAX];
+    struct run_unit *units;
+    uint64_t count, next, finished;
+    uint64_t memory_bytes; /* of the runs in progress */
+    uint32_t running, slots_used;
+    struct slot slots[JOBS_MAX];
 };
 
 /* A run that failed leaves its trace all the same: it shows how far it came. */
 static void run_traced(const struct run_unit *u, struct job *job, struct run_result *r)
 {
     const struct trace_request *q = u->trace;
-    struct trace_result         written = {0};
-    enum status                 st;
+    struct trace_result written = {0};
+    enum status st;
 
     r->status = q->format->open(job, u->backend->name, q->path, q->limit_bytes, &job->trace);
     if (r->status < 0)
@@ -60,15 +60,14 @@ static void run_traced(const struct run_unit *u, struct job *job, struct run_res
 void run_unit_execute(const struct run_unit *u, const struct node_link *nodes, struct run_result *r)
 {
     const struct point *p = u->point;
-    struct complaint    c;
-    struct program      program = {0};
-    struct job          job = run_unit_job(u, NULL);
+    struct complaint c;
+    struct program program = {0};
+    struct job job = run_unit_job(u, NULL);
 
     if (nodes)
         job.nodes = nodes;
     if (point_is_baseline(p)) {
-        r->status = u->backend->baseline(
-            &job, p->program == PROGRAM_NCCL ? BASELINE_NCCL : BASELINE_STREAMS, r);
+        r->status = u->backend->baseline(&job, p->program == PROGRAM_NCCL ? BASELINE_NCCL : BASELINE_STREAMS, r);
         return;
     }
     r->status = run_unit_emit(u, &program, &c); /* planning has seen it succeed */
@@ -98,10 +97,10 @@ static bool fits(const struct pool *p, const struct run_unit *u)
 
 static enum status start_next(struct pool *p)
 {
-    struct run_unit   *u = &p->units[p->next];
+    struct run_unit *u = &p->units[p->next];
     struct run_result *r = calloc(1, sizeof *r);
-    struct slot       *slot = p->slots;
-    enum status        st;
+    struct slot *slot = p->slots;
+    enum status st;
 
     assert(r);
     while (slot->unit)
@@ -137,8 +136,8 @@ static enum status start_what_fits(struct pool *p)
 static void wait_for_some(struct pool *p)
 {
     struct pollfd fds[JOBS_MAX];
-    struct slot  *of[JOBS_MAX];
-    nfds_t        n = 0;
+    struct slot *of[JOBS_MAX];
+    nfds_t n = 0;
 
     for (uint32_t i = 0; i < p->slots_used; i++) {
         if (!p->slots[i].unit)
@@ -200,7 +199,7 @@ static void stop_all(struct pool *p)
 
 enum status run_units(struct run_unit *units, uint64_t count, const struct run_config *config)
 {
-    uint32_t    jobs = config->jobs < JOBS_MAX ? config->jobs : JOBS_MAX;
+    uint32_t jobs = config->jobs < JOBS_MAX ? config->jobs : JOBS_MAX;
     struct pool p = {.config = config, .units = units, .count = count, .slots_used = jobs};
     enum status st = ST_OK;
 

@@ -8,13 +8,13 @@
 #include "core/run/plan.h"
 
 struct run_config {
-    uint32_t                     jobs;
-    uint64_t                     timeout_ns;   /* of one run, real time */
-    uint64_t                     memory_bytes; /* what all runs together may use */
+    uint32_t jobs;
+    uint64_t timeout_ns;   /* of one run, real time */
+    uint64_t memory_bytes; /* what all runs together may use */
     const volatile sig_atomic_t *interrupted;
     /* Called after each run and a few times a second in between; may be NULL. */
     void (*progress)(void *arg, uint64_t finished, uint64_t total);
-    void  *arg;
+    void *arg;
 };
 
 /* Runs them all; what became of each stands in its result.  ST_INTERRUPTED when *interrupted was set: units

@@ -11,19 +11,19 @@
 #include "core/run/relay.h"
 #include "core/world.h"
 
-#define POLL_MS         1
+#define POLL_MS 1
 #define FAILED_GRACE_NS 2000000000u /* that a child has to end by itself once another node's has failed */
 
 /* ---- one node's part ---- */
 
 struct part {
     const struct run_unit *unit;
-    struct relay           relay;
+    struct relay relay;
 };
 
 static void run_part(void *arg, struct run_result *r)
 {
-    struct part     *p = arg;
+    struct part *p = arg;
     struct node_link link = relay_link(&p->relay);
 
     run_unit_execute(p->unit, &link, r);
@@ -36,11 +36,11 @@ static void attend(struct part *p, struct child *c, const struct run_config *con
 
     while (!done) {
         struct pollfd fd = {.fd = c->pipe, .events = POLLIN};
-        int           ready = poll(&fd, 1, POLL_MS);
+        int ready = poll(&fd, 1, POLL_MS);
 
         relay_step(&p->relay);
-        if (!c->asked && (*config->interrupted ||
-                          (p->relay.failed_ns && clock_now_ns() - p->relay.failed_ns > FAILED_GRACE_NS)))
+        if (!c->asked &&
+            (*config->interrupted || (p->relay.failed_ns && clock_now_ns() - p->relay.failed_ns > FAILED_GRACE_NS)))
             child_stop(c);
         if (ready > 0 || clock_now_ns() >= c->deadline_ns)
             done = child_step(c);
@@ -50,9 +50,9 @@ static void attend(struct part *p, struct child *c, const struct run_config *con
 static enum status run_here(struct nodes *n, const struct run_unit *u, const struct run_config *config,
                             struct run_result *mine)
 {
-    struct part  p = {.unit = u};
+    struct part p = {.unit = u};
     struct child c;
-    enum status  st = relay_open(&p.relay, n);
+    enum status st = relay_open(&p.relay, n);
 
     if (st >= 0)
         st = child_start(&c, run_part, &p, config->timeout_ns, mine);
@@ -132,7 +132,7 @@ static void merge_all(const struct nodes *n, const struct run_result *all, struc
 static enum status run_one(struct nodes *n, struct run_unit *u, const struct run_config *config)
 {
     struct run_result *all = calloc(n->count, sizeof *all), *mine = calloc(1, sizeof *mine);
-    enum status        st;
+    enum status st;
 
     assert(all && mine);
     st = run_here(n, u, config, mine);
@@ -149,8 +149,7 @@ static enum status run_one(struct nodes *n, struct run_unit *u, const struct run
     return st;
 }
 
-enum status run_units_across(struct nodes *n, struct run_unit *units, uint64_t count,
-                             const struct run_config *config)
+enum status run_units_across(struct nodes *n, struct run_unit *units, uint64_t count, const struct run_config *config)
 {
     enum status st = ST_OK;
 

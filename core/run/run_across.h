@@ -7,7 +7,6 @@
 
 /* Collective, as run_units(), one unit after the other; every node gets the same results: counts are sums, times
  * the maximum over nodes, and the report says which node it is from. */
-enum status run_units_across(struct nodes *n, struct run_unit *units, uint64_t count,
-                             const struct run_config *config);
+enum status run_units_across(struct nodes *n, struct run_unit *units, uint64_t count, const struct run_config *config);
 
 #endif

@@ -59,8 +59,7 @@ static enum status read_machine(struct scenario *s)
     if (!node)
         return keys_missing("", option_row(top_options, "machine"), root->place);
     if (node->kind != YAML_SCALAR) {
-        place_error(&node->place, "machine is %s; expected a single name",
-                    yaml_kind_name(node->kind));
+        place_error(&node->place, "machine is %s; expected a single name", yaml_kind_name(node->kind));
         return ST_INPUT;
     }
     folder_of(s->path, near, sizeof near);
@@ -97,12 +96,11 @@ static enum status read_options(const struct scenario *s, const struct backend *
 }
 
 /* Per row of the table the node in the map, or one of the row's initial value. */
-static void find_values(const struct yaml_node *map, const struct option *table,
-                        struct yaml_node *initials, const struct yaml_node **nodes)
+static void find_values(const struct yaml_node *map, const struct option *table, struct yaml_node *initials,
+                        const struct yaml_node **nodes)
 {
     for (int i = 0; table[i].name; i++) {
-        initials[i] = (struct yaml_node){.kind = YAML_SCALAR, .place = map->place,
-                                         .text = table[i].initial};
+        initials[i] = (struct yaml_node){.kind = YAML_SCALAR, .place = map->place, .text = table[i].initial};
         nodes[i] = yaml_get(map, table[i].name);
         if (!nodes[i])
             nodes[i] = &initials[i];
@@ -128,8 +126,7 @@ static enum status read_check(struct scenario *s, const struct registry *registr
     find_values(map, check_options, initials, nodes);
     for (int i = 0; check_options[i].name; i++)
         TRY(keys_read_value("check.", &check_options[i], nodes[i], NULL, &check));
-    TRY(find_backend(registry, check.backend, nodes[0]->place, "check.backend",
-                     &s->check.backend));
+    TRY(find_backend(registry, check.backend, nodes[0]->place, "check.backend", &s->check.backend));
     s->check.epochs = (uint32_t)check.epochs;
     s->check.wanted = true;
     return read_options(s, s->check.backend, &s->check_options);
@@ -140,8 +137,7 @@ static enum status read_backend_options(struct scenario *s, const struct registr
 {
     for (const struct backend *const *b = registry->backends; *b; b++) {
         void *unused = NULL;
-        enum status st = *b == s->backend ? read_options(s, *b, &s->backend_options)
-                                          : read_options(s, *b, &unused);
+        enum status st = *b == s->backend ? read_options(s, *b, &s->backend_options) : read_options(s, *b, &unused);
 
         free(unused);
         TRY(st);
@@ -149,8 +145,8 @@ static enum status read_backend_options(struct scenario *s, const struct registr
     return ST_OK;
 }
 
-static enum status apply_overrides(struct scenario *s, const char *backend_override,
-                                   const char *const *sets, uint32_t set_count)
+static enum status apply_overrides(struct scenario *s, const char *backend_override, const char *const *sets,
+                                   uint32_t set_count)
 {
     char origin[100];
 
@@ -182,19 +178,17 @@ static enum status name_scenario(struct scenario *s, const char *path)
     const char *dot = strrchr(base, '.');
 
     if (strlen(path) >= sizeof s->path) {
-        log_error("%.80s...: the path is too long; expected at most %zu bytes", path,
-                  sizeof s->path - 1);
+        log_error("%.80s...: the path is too long; expected at most %zu bytes", path, sizeof s->path - 1);
         return ST_INPUT;
     }
     memcpy(s->path, path, strlen(path) + 1);
-    snprintf(s->name, sizeof s->name, "%.*s", (int)(dot ? (size_t)(dot - base) : strlen(base)),
-             base);
+    snprintf(s->name, sizeof s->name, "%.*s", (int)(dot ? (size_t)(dot - base) : strlen(base)), base);
     return ST_OK;
 }
 
-enum status scenario_parse(const char *path, const char *text, size_t text_bytes,
-                           const struct registry *registry, const char *backend_override,
-                           const char *const *sets, uint32_t set_count, struct scenario *out)
+enum status scenario_parse(const char *path, const char *text, size_t text_bytes, const struct registry *registry,
+                           const char *backend_override, const char *const *sets, uint32_t set_count,
+                           struct scenario *out)
 {
     enum status st;
 
@@ -213,9 +207,8 @@ enum status scenario_parse(const char *path, const char *text, size_t text_bytes
     return st;
 }
 
-enum status scenario_load(const char *path, const struct registry *registry,
-                          const char *backend_override, const char *const *sets,
-                          uint32_t set_count, struct scenario *out)
+enum status scenario_load(const char *path, const struct registry *registry, const char *backend_override,
+                          const char *const *sets, uint32_t set_count, struct scenario *out)
 {
     char *text;
     size_t text_bytes;
@@ -243,8 +236,7 @@ void scenario_fini(struct scenario *s)
 }
 
 /* Where the scenario says `key` for this point: its variant, then problem, then world. */
-static const struct yaml_node *find_said(const struct scenario *s, const struct point *p,
-                                         const char *key)
+static const struct yaml_node *find_said(const struct scenario *s, const struct point *p, const char *key)
 {
     const struct yaml_node *root = s->source->root, *node;
 

@@ -8,16 +8,16 @@
 #include "core/scenario/scenario.h"
 
 struct top_keys {
-    char     machine[OPTION_TEXT_BYTES]; /* for help alone: a path may be longer than a text */
-    char     backend[OPTION_TEXT_BYTES];
+    char machine[OPTION_TEXT_BYTES]; /* for help alone: a path may be longer than a text */
+    char backend[OPTION_TEXT_BYTES];
     uint64_t seed;
-    double   threshold;
+    double threshold;
 };
 
 enum dtype_choice { PROBLEM_BF16 };
 
 struct problem_keys {
-    char     kernel[OPTION_TEXT_BYTES];
+    char kernel[OPTION_TEXT_BYTES];
     uint32_t dtype; /* enum dtype_choice */
 };
 
@@ -34,7 +34,7 @@ struct timing_keys {
 };
 
 struct check_keys {
-    char     backend[OPTION_TEXT_BYTES];
+    char backend[OPTION_TEXT_BYTES];
     uint64_t epochs;
 };
 
@@ -43,8 +43,8 @@ struct variant_keys {
 };
 
 /* Of problem_options and check_options the family's keys stand behind the first row. */
-extern const struct option top_options[], problem_options[], world_options[], timing_options[],
-    check_options[], variant_options[];
+extern const struct option top_options[], problem_options[], world_options[], timing_options[], check_options[],
+    variant_options[];
 
 /* The row named `name`, which must exist. */
 const struct option *option_row(const struct option *table, const char *name);
@@ -54,9 +54,8 @@ const struct option *option_row(const struct option *table, const char *name);
 void scenario_sections(const struct registry *registry, const char *names[SECTIONS_MAX]);
 
 /* Both log at `place`, with a guess, when there is none of that name. */
-enum status find_kernel(const struct registry *r, const char *name, struct place place,
-                        const struct kernel **out);
-enum status find_backend(const struct registry *r, const char *name, struct place place,
-                         const char *key, const struct backend **out);
+enum status find_kernel(const struct registry *r, const char *name, struct place place, const struct kernel **out);
+enum status find_backend(const struct registry *r, const char *name, struct place place, const char *key,
+                         const struct backend **out);
 
 #endif

@@ -8,11 +8,10 @@
 
 struct printer {
     scenario_key_fn *fn;
-    void            *arg;
+    void *arg;
 };
 
-static void print_row(const struct printer *out, const char *section, const struct option *o,
-                      const void *base)
+static void print_row(const struct printer *out, const char *section, const struct option *o, const void *base)
 {
     char key[2 * OPTION_TEXT_BYTES], value[OPTION_TEXT_BYTES];
 
@@ -21,8 +20,7 @@ static void print_row(const struct printer *out, const char *section, const stru
     out->fn(out->arg, key, value);
 }
 
-static void print_table(const struct printer *out, const char *section, const struct option *table,
-                        const void *base)
+static void print_table(const struct printer *out, const char *section, const struct option *table, const void *base)
 {
     for (const struct option *o = table; o && o->name; o++)
         print_row(out, section, o, base);
@@ -67,8 +65,7 @@ static void print_timing(const struct printer *out, const struct point *p)
     print_table(out, "timing.", timing_options, &keys);
 }
 
-void scenario_point_keys(const struct scenario *s, const struct point *p, scenario_key_fn *fn,
-                         void *arg)
+void scenario_point_keys(const struct scenario *s, const struct point *p, scenario_key_fn *fn, void *arg)
 {
     const struct printer out = {fn, arg};
     struct world_keys world = {p->world.nodes, p->world.gpus_per_node};

@@ -31,9 +31,9 @@ void problem_check_keys(const struct problem_family *family, struct option out[P
 
 struct resolution {
     const struct problem_family *family;
-    struct option_scope          scope[PROBLEM_SCOPE_MAX];
-    uint32_t                     scope_count;
-    bool                         known[PROBLEM_KEYS_MAX];
+    struct option_scope scope[PROBLEM_SCOPE_MAX];
+    uint32_t scope_count;
+    bool known[PROBLEM_KEYS_MAX];
 };
 
 static bool depends_on_unknown(const struct resolution *r, const char *text)
@@ -45,8 +45,8 @@ static bool depends_on_unknown(const struct resolution *r, const char *text)
 }
 
 /* Evaluates key `i` once everything it mentions is known. */
-static enum status resolve_one(struct resolution *r, uint32_t i, const char *section,
-                               const struct yaml_node *node, struct problem *p)
+static enum status resolve_one(struct resolution *r, uint32_t i, const char *section, const struct yaml_node *node,
+                               struct problem *p)
 {
     const struct option *o = &r->family->keys[i];
     uint64_t value;
@@ -63,8 +63,8 @@ static enum status resolve_one(struct resolution *r, uint32_t i, const char *sec
 }
 
 enum status resolve_problem(const char *section, const struct problem_family *family,
-                            const struct yaml_node *const *nodes, const struct option_scope *scope,
-                            struct world world, struct problem *out)
+                            const struct yaml_node *const *nodes, const struct option_scope *scope, struct world world,
+                            struct problem *out)
 {
     struct resolution r = {.family = family};
     struct problem p = {.m = 0};
@@ -80,9 +80,10 @@ enum status resolve_problem(const char *section, const struct problem_family *fa
     for (uint32_t i = 0; i < count; i++) {
         if (r.known[i])
             continue;
-        place_error(&nodes[i]->place, "%s%s: \"%s\" refers back to itself; expected a number in at "
-                                      "least one of the keys it names", section,
-                    family->keys[i].name, nodes[i]->text);
+        place_error(&nodes[i]->place,
+                    "%s%s: \"%s\" refers back to itself; expected a number in at "
+                    "least one of the keys it names",
+                    section, family->keys[i].name, nodes[i]->text);
         return ST_INPUT;
     }
     if (!family->fits(&p, world, why, sizeof why)) {

@@ -15,8 +15,7 @@ static enum status refuse(struct place place, const char *what)
 }
 
 /* A variant that the file does not have is a slip, not a new variant. */
-static enum status unknown_variant(const struct yaml_node *variants, const char *label,
-                                   struct place place)
+static enum status unknown_variant(const struct yaml_node *variants, const char *label, struct place place)
 {
     struct nearest near;
     char guess[100];
@@ -24,15 +23,16 @@ static enum status unknown_variant(const struct yaml_node *variants, const char 
     nearest_begin(&near, label);
     for (const struct yaml_node *n = variants->first; n; n = n->next)
         nearest_offer(&near, n->key);
-    place_error(&place, "the scenario has no variant \"%.60s\"; expected --set "
-                        "variants.LABEL.KEY=VALUE%s",
+    place_error(&place,
+                "the scenario has no variant \"%.60s\"; expected --set "
+                "variants.LABEL.KEY=VALUE%s",
                 label, nearest_text(&near, guess, sizeof guess));
     return ST_INPUT;
 }
 
 /* The map at `key` of `map`, made where it is absent or empty. */
-static enum status enter(struct yaml *source, struct yaml_node *map, const char *key,
-                         bool is_variant, struct place place, struct yaml_node **out)
+static enum status enter(struct yaml *source, struct yaml_node *map, const char *key, bool is_variant,
+                         struct place place, struct yaml_node **out)
 {
     struct yaml_node *child = yaml_get(map, key);
 
@@ -88,8 +88,7 @@ enum status scenario_apply_set(struct yaml *source, const char *set)
     return put(source, path, equals + 1, place);
 }
 
-enum status scenario_override(struct yaml *source, const char *key, const char *origin,
-                              const char *value)
+enum status scenario_override(struct yaml *source, const char *key, const char *origin, const char *value)
 {
     struct yaml_node *node;
 

@@ -9,7 +9,6 @@
 enum status scenario_apply_set(struct yaml *source, const char *set);
 
 /* Puts `value` at the top-level key; `origin` stands for its place ("--backend cpu"). */
-enum status scenario_override(struct yaml *source, const char *key, const char *origin,
-                              const char *value);
+enum status scenario_override(struct yaml *source, const char *key, const char *origin, const char *value);
 
 #endif

@@ -8,22 +8,29 @@
 
 /* One key that may hold a list: the value it stands at, and how many there are. */
 struct axis {
-    const char             *section;
-    const struct option    *option;
-    struct yaml_node        initial; /* stands in for an absent key */
+    const char *section;
+    const struct option *option;
+    struct yaml_node initial; /* stands in for an absent key */
     const struct yaml_node *first, *at;
-    uint64_t                count, index;
+    uint64_t count, index;
 };
 
 enum base_axis {
-    AXIS_KERNEL, AXIS_NODES, AXIS_GPUS,
+    AXIS_KERNEL,
+    AXIS_NODES,
+    AXIS_GPUS,
     AXIS_PROBLEM, /* the family's keys; what it leaves over stands at nothing */
     AXIS_DTYPE = AXIS_PROBLEM + PROBLEM_KEYS_MAX,
-    AXIS_MODE, AXIS_WARMUP, AXIS_ITERATIONS, AXIS_LAUNCH, AXIS_SEED, AXIS_COUNT
+    AXIS_MODE,
+    AXIS_WARMUP,
+    AXIS_ITERATIONS,
+    AXIS_LAUNCH,
+    AXIS_SEED,
+    AXIS_COUNT
 };
 
 static const struct {
-    const char          *map, *section, *name; /* map NULL: a key of the top level */
+    const char *map, *section, *name; /* map NULL: a key of the top level */
     const struct option *table;
 } base_axes[AXIS_COUNT] = {
     [AXIS_KERNEL] = {"problem", "problem.", "kernel", problem_options},
@@ -40,14 +47,14 @@ static const struct {
 #define PARAMS_MAX 64
 
 struct sweep {
-    struct scenario       *scenario;
+    struct scenario *scenario;
     const struct registry *registry;
-    struct axis            base[AXIS_COUNT];
-    struct point           model; /* what the base axes stand at */
-    struct option_scope    scope[PROBLEM_SCOPE_MAX];
-    struct axis            params[PARAMS_MAX];
-    uint32_t               param_count;
-    char                   param_section[OPTION_TEXT_BYTES + 16];
+    struct axis base[AXIS_COUNT];
+    struct point model; /* what the base axes stand at */
+    struct option_scope scope[PROBLEM_SCOPE_MAX];
+    struct axis params[PARAMS_MAX];
+    uint32_t param_count;
+    char param_section[OPTION_TEXT_BYTES + 16];
 };
 
 /* ---- axes ---- */
@@ -79,16 +86,16 @@ static enum status refuse_repetition(const struct axis *a)
     for (uint64_t i = 1; i < count && st == ST_OK; i++) {
         if (strcmp(values[i - 1]->text, values[i]->text) != 0)
             continue;
-        place_error(&values[i]->place, "%s%s lists %.60s twice; expected every value once", a->section,
-                    a->option->name, values[i]->text);
+        place_error(&values[i]->place, "%s%s lists %.60s twice; expected every value once", a->section, a->option->name,
+                    values[i]->text);
         st = ST_INPUT;
     }
     free(values);
     return st;
 }
 
-static enum status axis_begin(struct axis *a, const char *section, const struct option *o,
-                              const struct yaml_node *map, struct place origin)
+static enum status axis_begin(struct axis *a, const char *section, const struct option *o, const struct yaml_node *map,
+                              struct place origin)
 {
     const struct yaml_node *node = yaml_get(map, o->name);
 
@@ -103,8 +110,7 @@ static enum status axis_begin(struct axis *a, const char *section, const struct 
     a->first = node;
     if (node->kind == YAML_LIST) {
         if (node->count == 0) {
-            place_error(&node->place, "%s%s is an empty list; expected at least one value", section,
-                        o->name);
+            place_error(&node->place, "%s%s is an empty list; expected at least one value", section, o->name);
             return ST_INPUT;
         }
         a->first = node->first;
@@ -177,8 +183,7 @@ static uint64_t variant_points(const struct yaml_node *variant)
     return count;
 }
 
-static enum status count_points(const struct sweep *w, const struct yaml_node *variants,
-                                uint64_t *out)
+static enum status count_points(const struct sweep *w, const struct yaml_node *variants, uint64_t *out)
 {
     uint64_t base = 1, each = 0;
 
@@ -193,8 +198,7 @@ static enum status count_points(const struct sweep *w, const struct yaml_node *v
 
         if (*out != UINT64_MAX)
             snprintf(many, sizeof many, "%llu", (unsigned long long)*out);
-        place_error(&w->scenario->source->root->place,
-                    "the lists multiply to %s points; expected at most %d", many,
+        place_error(&w->scenario->source->root->place, "the lists multiply to %s points; expected at most %d", many,
                     SCENARIO_POINTS_MAX);
         return ST_INPUT;
     }
@@ -271,8 +275,7 @@ static enum status read_timing(struct sweep *w)
 
 /* ---- variants ---- */
 
-static enum status read_program(const struct yaml_node *variant, const char *section,
-                                enum program_choice *out)
+static enum status read_program(const struct yaml_node *variant, const char *section, enum program_choice *out)
 {
     const struct option *o = option_row(variant_options, "program");
     const struct yaml_node *node = yaml_get(variant, "program");
@@ -282,8 +285,7 @@ static enum status read_program(const struct yaml_node *variant, const char *sec
     if (node)
         TRY(keys_read_value(section, o, node, NULL, &keys));
     else if (option_parse(o, &keys, variant->key, NULL, why, sizeof why) != ST_OK) {
-        place_error(&variant->key_place,
-                    "variant \"%.60s\" does not say its program; expected a key program: %s",
+        place_error(&variant->key_place, "variant \"%.60s\" does not say its program; expected a key program: %s",
                     variant->key, o->choices);
         return ST_INPUT;
     }
@@ -300,8 +302,10 @@ static enum status begin_variant(struct sweep *w, const struct yaml_node *varian
     struct keys keys = {.section = w->param_section, .more = more, .owner = owner};
 
     if (strlen(variant->key) >= OPTION_TEXT_BYTES || variant->key[0] == '\0') {
-        place_error(&variant->key_place, "a variant's label is empty or too long; expected at most "
-                                         "%d characters", OPTION_TEXT_BYTES - 1);
+        place_error(&variant->key_place,
+                    "a variant's label is empty or too long; expected at most "
+                    "%d characters",
+                    OPTION_TEXT_BYTES - 1);
         return ST_INPUT;
     }
     snprintf(p->variant, sizeof p->variant, "%s", variant->key);
@@ -320,8 +324,7 @@ static enum status begin_variant(struct sweep *w, const struct yaml_node *varian
     for (const struct option *o = p->kernel->options; o && o->name; o++) {
         if (w->param_count == PARAMS_MAX)
             abort(); /* a kernel of ours has a table longer than this file foresees */
-        TRY(axis_begin(&w->params[w->param_count++], w->param_section, o, variant,
-                       variant->key_place));
+        TRY(axis_begin(&w->params[w->param_count++], w->param_section, o, variant, variant->key_place));
     }
     return ST_OK;
 }
@@ -348,8 +351,7 @@ static enum status add_point(struct sweep *w, uint64_t capacity)
     return ST_OK;
 }
 
-static enum status sweep_variants(struct sweep *w, const struct yaml_node *variants,
-                                  uint64_t capacity)
+static enum status sweep_variants(struct sweep *w, const struct yaml_node *variants, uint64_t capacity)
 {
     for (const struct yaml_node *v = variants->first; v; v = v->next) {
         TRY(begin_variant(w, v));
@@ -372,8 +374,7 @@ static enum status begin_base_axes(struct sweep *w)
 
         w->base[i].count = 1;
         if (base_axes[i].name)
-            TRY(axis_begin(&w->base[i], base_axes[i].section,
-                           option_row(base_axes[i].table, base_axes[i].name), map,
+            TRY(axis_begin(&w->base[i], base_axes[i].section, option_row(base_axes[i].table, base_axes[i].name), map,
                            map ? map->place : root->place));
     }
     for (int i = 0; keys[i].name; i++)
@@ -391,8 +392,7 @@ enum status scenario_find_family(const struct scenario *s, const struct registry
     struct axis axis;
 
     if (problem && !keys_is_map(problem)) {
-        place_error(&problem->place, "problem is %s; expected a map of keys",
-                    yaml_kind_name(problem->kind));
+        place_error(&problem->place, "problem is %s; expected a map of keys", yaml_kind_name(problem->kind));
         return ST_INPUT;
     }
     TRY(axis_begin(&axis, "problem.", row, problem, problem ? problem->place : root->place));
@@ -404,8 +404,10 @@ enum status scenario_find_family(const struct scenario *s, const struct registry
         first = first ? first : kernel;
         if (kernel->family == first->family)
             continue;
-        place_error(&place, "problem.kernel: %s and %s solve problems of different kinds; expected kernels "
-                            "of one kind", first->name, kernel->name);
+        place_error(&place,
+                    "problem.kernel: %s and %s solve problems of different kinds; expected kernels "
+                    "of one kind",
+                    first->name, kernel->name);
         return ST_INPUT;
     } while (axes_step(&axis, 1));
     *out = first->family;
@@ -433,9 +435,7 @@ static enum status find_variants(const struct yaml_node *root, const struct yaml
     if (!variants || variants->kind != YAML_MAP || variants->count == 0) {
         place_error(variants ? &variants->place : &root->place,
                     "variants is %s; expected a map of at least one, for example {fused: {}}",
-                    variants ? (variants->kind == YAML_MAP ? "empty"
-                                                           : yaml_kind_name(variants->kind))
-                             : "missing");
+                    variants ? (variants->kind == YAML_MAP ? "empty" : yaml_kind_name(variants->kind)) : "missing");
         return ST_INPUT;
     }
     *out = variants;

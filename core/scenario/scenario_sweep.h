@@ -26,7 +26,7 @@ void problem_check_keys(const struct problem_family *family, struct option out[P
  * PROBLEM_KEYS_MAX - 1 names); `nodes` holds one scalar each.  Refuses what does not fit `world`. */
 #define PROBLEM_SCOPE_MAX (PROBLEM_KEYS_MAX + 4)
 enum status resolve_problem(const char *section, const struct problem_family *family,
-                            const struct yaml_node *const *nodes, const struct option_scope *scope,
-                            struct world world, struct problem *out);
+                            const struct yaml_node *const *nodes, const struct option_scope *scope, struct world world,
+                            struct problem *out);
 
 #endif

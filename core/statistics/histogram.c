@@ -38,7 +38,7 @@ void histogram_merge(struct histogram *into, const struct histogram *from)
 
 uint64_t histogram_quantile(const struct histogram *h, double share)
 {
-    double   wanted = share * (double)h->count;
+    double wanted = share * (double)h->count;
     uint64_t seen = 0;
 
     for (uint32_t i = 0; i < HISTOGRAM_BUCKETS; i++) {

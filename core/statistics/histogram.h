@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#define HISTOGRAM_STEPS   8   /* buckets an octave: a percentile is at most 1/8 too large */
+#define HISTOGRAM_STEPS 8                        /* buckets an octave: a percentile is at most 1/8 too large */
 #define HISTOGRAM_BUCKETS (38 * HISTOGRAM_STEPS) /* up to 2^40 ns, 18 minutes; the last one takes the rest */
 
 struct histogram {

@@ -14,7 +14,7 @@ static int compare(const void *a, const void *b)
 struct stats stats_of(const uint64_t *samples, size_t count)
 {
     struct stats s = {0};
-    uint64_t    *sorted, low, high;
+    uint64_t *sorted, low, high;
 
     if (count == 0)
         return s;

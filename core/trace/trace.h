@@ -20,34 +20,34 @@ struct trace_lane {
 /* Which task.  Its name is what `mkernel show` prints: "gemm #96". */
 struct trace_place {
     uint32_t queue;
-    enum op  op;
+    enum op op;
     uint64_t index, epoch;
 };
 
 /* From its entry waits met until its worker went on.  Waits of its main loop lie inside. */
 struct trace_task {
-    struct trace_lane  lane;
+    struct trace_lane lane;
     struct trace_place at;
-    uint64_t           begin_ps, end_ps;
+    uint64_t begin_ps, end_ps;
 };
 
 struct trace_wait {
-    struct trace_lane  lane;
-    struct trace_place at;     /* the task that has to wait */
-    uint32_t           flag;   /* of the own rank, or NO_FLAG: `cause` says what for */
-    const char        *cause;  /* one of the names of run_result.causes */
-    bool               inside; /* its task has begun */
-    uint64_t           begin_ps, end_ps;
-    bool               known;  /* whose signal ended it: then `from`, where that worker stood at from_ps */
-    struct trace_lane  from;
-    uint64_t           from_ps;
+    struct trace_lane lane;
+    struct trace_place at; /* the task that has to wait */
+    uint32_t flag;         /* of the own rank, or NO_FLAG: `cause` says what for */
+    const char *cause;     /* one of the names of run_result.causes */
+    bool inside;           /* its task has begun */
+    uint64_t begin_ps, end_ps;
+    bool known; /* whose signal ended it: then `from`, where that worker stood at from_ps */
+    struct trace_lane from;
+    uint64_t from_ps;
 };
 
 /* Bytes on their way while their worker has gone on: a put, or the remote stores of a GEMM. */
 struct trace_flight {
-    struct trace_lane  lane;
+    struct trace_lane lane;
     struct trace_place at;
-    uint64_t           begin_ps, end_ps; /* handed over; arrived */
+    uint64_t begin_ps, end_ps; /* handed over; arrived */
 };
 
 enum trace_link { TRACE_NVLINK_OUT, TRACE_NVLINK_IN, TRACE_NIC_OUT, TRACE_NIC_IN, TRACE_LINKS };
@@ -55,15 +55,14 @@ enum trace_link { TRACE_NVLINK_OUT, TRACE_NVLINK_IN, TRACE_NIC_OUT, TRACE_NIC_IN
 /* Bytes through a rank's link of that kind; several NICs count as one. */
 struct trace_use {
     enum trace_link link;
-    uint32_t        rank;
-    uint64_t        bytes, begin_ps, end_ps;
+    uint32_t rank;
+    uint64_t bytes, begin_ps, end_ps;
 };
 
 struct trace;
 
 struct trace_ops {
-    uint64_t (*begin)(struct trace *t, uint64_t first, uint64_t epochs,
-                      const uint32_t crew_workers[PROGRAM_CREWS_MAX]);
+    uint64_t (*begin)(struct trace *t, uint64_t first, uint64_t epochs, const uint32_t crew_workers[PROGRAM_CREWS_MAX]);
     void (*task)(struct trace *t, const struct trace_task *x);
     void (*wait)(struct trace *t, const struct trace_wait *x);
     void (*flight)(struct trace *t, const struct trace_flight *x);

@@ -36,7 +36,7 @@ static void widen(struct trace_bins *b)
 
 void trace_bins_add(struct trace_bins *b, uint32_t series, double amount, uint64_t begin_ps, uint64_t end_ps)
 {
-    double  *v = b->values[series], rate;
+    double *v = b->values[series], rate;
     uint64_t last;
 
     assert(series < b->series_count && begin_ps <= end_ps);

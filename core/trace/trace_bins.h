@@ -8,9 +8,9 @@
 #define TRACE_BINS 256
 
 struct trace_bins {
-    uint64_t  width_ps;
-    uint32_t  series_count;
-    double  (*values)[TRACE_BINS]; /* by series */
+    uint64_t width_ps;
+    uint32_t series_count;
+    double (*values)[TRACE_BINS]; /* by series */
 };
 
 void trace_bins_init(struct trace_bins *b, uint32_t series_count);

@@ -12,9 +12,9 @@
 #include "core/trace/trace_chrome.h"
 
 /* Sizes that are seen, rounded up. */
-#define TASK_BYTES    450 /* a task with its waits and arrows */
-#define HEAD_BYTES    8192
-#define EVENT_BYTES   400 /* no event is longer */
+#define TASK_BYTES 450 /* a task with its waits and arrows */
+#define HEAD_BYTES 8192
+#define EVENT_BYTES 400 /* no event is longer */
 
 #define PS_PER_NS 1000
 
@@ -141,8 +141,7 @@ uint32_t chrome_series(const struct chrome *c, uint32_t rank)
     return rank / c->rank_stride * series_per_rank(c);
 }
 
-static uint64_t begin(struct trace *t, uint64_t first, uint64_t epochs,
-                      const uint32_t crew_workers[PROGRAM_CREWS_MAX])
+static uint64_t begin(struct trace *t, uint64_t first, uint64_t epochs, const uint32_t crew_workers[PROGRAM_CREWS_MAX])
 {
     struct chrome *c = (struct chrome *)t;
     uint64_t limit = c->limit_bytes;
@@ -230,8 +229,20 @@ static void arrow(struct chrome *c, const struct trace_wait *x)
 
 /* chrome://tracing colours by these; Perfetto by the name without its numbers, which is the cause, too. */
 static const char *const colours[] = {
-    "thread_state_iowait", "rail_response", "rail_animation", "rail_idle", "rail_load", "cq_build_running",
-    "yellow", "olive", "bad", "terrible", "grey", "startup", "heap_dump_stack_frame", "vsync_highlight_color",
+    "thread_state_iowait",
+    "rail_response",
+    "rail_animation",
+    "rail_idle",
+    "rail_load",
+    "cq_build_running",
+    "yellow",
+    "olive",
+    "bad",
+    "terrible",
+    "grey",
+    "startup",
+    "heap_dump_stack_frame",
+    "vsync_highlight_color",
 };
 
 #define COLOURS (sizeof colours / sizeof colours[0])
@@ -298,7 +309,12 @@ static void lost(struct trace *t, uint64_t events)
 }
 
 static const struct trace_ops chrome_ops = {
-    .begin = begin, .task = task, .wait = wait, .flight = flight, .use = use, .lost = lost,
+    .begin = begin,
+    .task = task,
+    .wait = wait,
+    .flight = flight,
+    .use = use,
+    .lost = lost,
 };
 
 static enum status chrome_open(const struct job *job, const char *backend, const char *path, uint64_t limit_bytes,

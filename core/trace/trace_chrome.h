@@ -9,19 +9,19 @@
 
 /* Sizes of lines that the tail consists of, rounded up. */
 #define COUNTER_BYTES 110
-#define THREAD_BYTES  128
+#define THREAD_BYTES 128
 
 struct chrome {
-    struct trace          head;
+    struct trace head;
     const struct program *program;
-    const char           *backend;
-    struct trace_file     file;
-    uint64_t              limit_bytes; /* of the events that are written as they come */
-    bool                  any;         /* an event has been written */
+    const char *backend;
+    struct trace_file file;
+    uint64_t limit_bytes; /* of the events that are written as they come */
+    bool any;             /* an event has been written */
 
     uint64_t epochs, told_from, first_epoch; /* run; told; kept from then on */
     uint32_t rank_stride;
-    bool     folded;
+    bool folded;
     uint32_t crew_workers[PROGRAM_CREWS_MAX], crew_first[PROGRAM_CREWS_MAX];
     uint64_t end_ps, arrows, flights, dropped;
 
@@ -42,7 +42,7 @@ void chrome_event(struct chrome *c, const char *kind);
 void chrome_at(struct chrome *c, uint32_t rank, uint32_t thread, uint64_t ps);
 
 /* In this order. */
-void chrome_describe(struct chrome *c); /* what was left out */
+void chrome_describe(struct chrome *c);    /* what was left out */
 void chrome_write_ranks(struct chrome *c); /* names and counters */
 void chrome_write_metadata(struct chrome *c);
 

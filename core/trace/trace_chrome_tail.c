@@ -16,8 +16,8 @@ static void name_rank(struct chrome *c, uint32_t rank)
              rank, rank, world_node(c->program->world, rank), world_gpu(c->program->world, rank));
     chrome_event(c, "M");
     trace_file_text(&c->file, line);
-    snprintf(line, sizeof line,
-             "\",\"pid\":%" PRIu32 ",\"name\":\"process_labels\",\"args\":{\"labels\":\"%s\"}}", rank, c->backend);
+    snprintf(line, sizeof line, "\",\"pid\":%" PRIu32 ",\"name\":\"process_labels\",\"args\":{\"labels\":\"%s\"}}",
+             rank, c->backend);
     chrome_event(c, "M");
     trace_file_text(&c->file, line);
 }

@@ -5,9 +5,9 @@
 #include "core/log.h"
 
 #define GZIP_WINDOW_BITS (15 + 16) /* zlib's way to ask for a gzip header */
-#define GZIP_LEVEL       1         /* a fifth of the size at a third of the time of the default */
-#define PS_PER_NS        1000u
-#define NS_PER_US        1000u
+#define GZIP_LEVEL 1               /* a fifth of the size at a third of the time of the default */
+#define PS_PER_NS 1000u
+#define NS_PER_US 1000u
 
 static void put(struct trace_file *f, const void *data, size_t size)
 {

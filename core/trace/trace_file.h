@@ -14,11 +14,11 @@
 
 struct trace_file {
     struct result_file file;
-    bool               gzip;
-    z_stream           z;
-    uint64_t           written; /* bytes before compression */
-    size_t             used;
-    char               buffer[TRACE_FILE_BUFFER_BYTES];
+    bool gzip;
+    z_stream z;
+    uint64_t written; /* bytes before compression */
+    size_t used;
+    char buffer[TRACE_FILE_BUFFER_BYTES];
 };
 
 enum status trace_file_open(struct trace_file *f, const char *path);

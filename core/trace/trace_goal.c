@@ -16,8 +16,7 @@ static struct goal_node *node_at(struct goal *g, uint32_t rank, const struct tra
 
 /* ---- the sink ---- */
 
-static uint64_t begin(struct trace *t, uint64_t first, uint64_t epochs,
-                      const uint32_t crew_workers[PROGRAM_CREWS_MAX])
+static uint64_t begin(struct trace *t, uint64_t first, uint64_t epochs, const uint32_t crew_workers[PROGRAM_CREWS_MAX])
 {
     struct goal *g = (struct goal *)t;
 
@@ -71,7 +70,12 @@ static void lost(struct trace *t, uint64_t events)
 }
 
 static const struct trace_ops goal_ops = {
-    .begin = begin, .task = task, .wait = wait, .flight = flight, .use = use, .lost = lost,
+    .begin = begin,
+    .task = task,
+    .wait = wait,
+    .flight = flight,
+    .use = use,
+    .lost = lost,
 };
 
 /* ---- open, close ---- */
@@ -107,8 +111,8 @@ static enum status goal_open(const struct job *job, const char *backend, const c
     (void)backend;
     (void)limit_bytes;
     if (tasks > GOAL_TASKS_MAX) {
-        log_error("goal: %llu tasks; expected at most %d: --set a smaller problem or world",
-                  (unsigned long long)tasks, GOAL_TASKS_MAX);
+        log_error("goal: %llu tasks; expected at most %d: --set a smaller problem or world", (unsigned long long)tasks,
+                  GOAL_TASKS_MAX);
         return ST_INPUT;
     }
     g = calloc(1, sizeof *g);

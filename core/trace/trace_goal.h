@@ -12,13 +12,13 @@
 #include "core/trace/trace_file.h"
 
 #define GOAL_TASKS_MAX 400000
-#define GOAL_CPUS_MAX  255 /* the format keeps a cpu's number in a byte */
+#define GOAL_CPUS_MAX 255 /* the format keeps a cpu's number in a byte */
 
 struct goal_node {
-    bool     seen;
+    bool seen;
     uint32_t rank, cpu;
     uint64_t begin_ps, end_ps, waited_ps;
-    uint32_t before;     /* the node that its worker did before; GOAL_NONE */
+    uint32_t before;                 /* the node that its worker did before; GOAL_NONE */
     uint32_t first_edge, edge_count; /* of goal.edges */
     uint32_t first_pull, pull_count; /* of goal.pulls */
 };
@@ -41,22 +41,22 @@ struct goal_pull {
 };
 
 struct goal {
-    struct trace          head;
+    struct trace head;
     const struct program *program;
     const struct machine *machine;
-    struct trace_file     file;
-    uint64_t              epochs;
-    uint32_t              cpus; /* of a rank's workers; one more stands for its NICs and its proxy */
-    uint32_t              crew_first[PROGRAM_CREWS_MAX];
+    struct trace_file file;
+    uint64_t epochs;
+    uint32_t cpus; /* of a rank's workers; one more stands for its NICs and its proxy */
+    uint32_t crew_first[PROGRAM_CREWS_MAX];
 
-    uint32_t         *base; /* first node by rank * queue_count + queue */
+    uint32_t *base; /* first node by rank * queue_count + queue */
     struct goal_node *nodes;
-    uint32_t          node_count;
+    uint32_t node_count;
     struct goal_edge *edges; /* by node */
-    uint32_t          edge_count, edge_space;
-    uint32_t         *by_flag; /* edges by (to, flag, end_ps) */
+    uint32_t edge_count, edge_space;
+    uint32_t *by_flag;       /* edges by (to, flag, end_ps) */
     struct goal_pull *pulls; /* by node */
-    uint32_t          pull_count, pull_space;
+    uint32_t pull_count, pull_space;
 };
 
 /* Edges, pulls and their order, from the program and the times of the nodes. */

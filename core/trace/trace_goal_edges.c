@@ -36,14 +36,18 @@ static void add_signals(struct goal *g, uint32_t node, const struct task *t)
         uint32_t first, count = program_target_ranks(g->program, n->rank, t->signals[i].rank, &first);
 
         for (uint32_t to = first; to < first + count; to++)
-            *add_edge(g) = (struct goal_edge){.from = n->rank, .to = to, .node = node, .flag = t->signals[i].flag,
-                                              .add = t->signals[i].add, .end_ps = n->end_ps};
+            *add_edge(g) = (struct goal_edge){.from = n->rank,
+                                              .to = to,
+                                              .node = node,
+                                              .flag = t->signals[i].flag,
+                                              .add = t->signals[i].add,
+                                              .end_ps = n->end_ps};
     }
 }
 
 struct moving {
     struct goal *goal;
-    uint32_t     node;
+    uint32_t node;
 };
 
 /* Bytes go with the first signal to their rank, or by themselves. */
@@ -62,8 +66,8 @@ static void add_bytes(void *arg, uint32_t from, uint32_t to, uint64_t bytes)
             g->edges[i].bytes += bytes;
             return;
         }
-    *add_edge(g) = (struct goal_edge){.from = from, .to = to, .node = m->node, .flag = NO_FLAG, .bytes = bytes,
-                                      .end_ps = n->end_ps};
+    *add_edge(g) = (struct goal_edge){
+        .from = from, .to = to, .node = m->node, .flag = NO_FLAG, .bytes = bytes, .end_ps = n->end_ps};
 }
 
 static void connect_task(struct goal *g, uint32_t node, const struct task *t)

@@ -6,7 +6,7 @@
 #include "core/trace/trace_goal.h"
 
 #define FLAG_BYTES 8 /* of a message that carries a signal alone */
-#define PS_PER_NS  1000
+#define PS_PER_NS 1000
 
 enum { NIC_NETWORK, NIC_NVLINK };
 

@@ -13,8 +13,7 @@ void trace_log_add(struct trace_log *log, const struct trace_entry *e)
         return;
     if (log->count == log->capacity) {
         uint64_t capacity = min_u64(max_u64(2 * log->capacity, 256), log->limit);
-        struct trace_entry *grown =
-            capacity > log->count ? realloc(log->entries, capacity * sizeof *grown) : NULL;
+        struct trace_entry *grown = capacity > log->count ? realloc(log->entries, capacity * sizeof *grown) : NULL;
 
         if (!grown) {
             log->lost += log->limit > 0;
@@ -36,7 +35,7 @@ void trace_log_fini(struct trace_log *log)
 
 struct signals {
     const struct trace_entry **all; /* by rank, flag and value */
-    uint64_t                 count;
+    uint64_t count;
 };
 
 static int order(const struct trace_entry *a, uint32_t rank, uint32_t flag, uint64_t value)
@@ -77,11 +76,11 @@ static const struct trace_entry *find_signal(const struct signals *s, const stru
 
 /* What is told, to whom. */
 struct tale {
-    struct trace                  *sink;
-    const struct program          *program;
+    struct trace *sink;
+    const struct program *program;
     const struct trace_log *const *logs;
-    uint64_t                       log_count, begin_ns;
-    struct signals                 signals;
+    uint64_t log_count, begin_ns;
+    struct signals signals;
 };
 
 /* Enough memory is there, or waits stay without a signal. */
@@ -128,7 +127,7 @@ static void tell_wait(const struct tale *x, const struct trace_entry *e)
 /* Bytes that moved while a task or a flight went on. */
 struct move {
     const struct tale *tale;
-    uint64_t           begin_ps, end_ps;
+    uint64_t begin_ps, end_ps;
 };
 
 static void tell_use(void *arg, uint32_t from, uint32_t to, uint64_t bytes)
@@ -159,11 +158,8 @@ static void tell(const struct tale *x, const struct trace_entry *e)
     uint64_t begin_ps = run_ps(x, e->begin_ns), end_ps = run_ps(x, e->end_ns);
 
     switch (e->kind) {
-    case TRACE_ENTRY_SIGNAL:
-        break;
-    case TRACE_ENTRY_WAIT:
-        tell_wait(x, e);
-        break;
+    case TRACE_ENTRY_SIGNAL: break;
+    case TRACE_ENTRY_WAIT: tell_wait(x, e); break;
     case TRACE_ENTRY_TASK:
         trace_task_add(x->sink, &(struct trace_task){e->lane, e->at, begin_ps, end_ps});
         tell_traffic(x, e, begin_ps, end_ps);

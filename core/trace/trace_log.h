@@ -15,18 +15,18 @@ enum trace_entry_kind { TRACE_ENTRY_TASK, TRACE_ENTRY_WAIT, TRACE_ENTRY_FLIGHT, 
 
 struct trace_entry {
     enum trace_entry_kind kind;
-    struct trace_lane     lane;
-    struct trace_place    at;
-    uint64_t              begin_ns, end_ns; /* a signal: end_ns says when its worker had done its part */
-    uint32_t              flag, rank;       /* wait, signal: of the rank; NO_FLAG: a place in the FIFO */
-    uint64_t              value;            /* waited for, or left in the flag */
-    bool                  inside;
+    struct trace_lane lane;
+    struct trace_place at;
+    uint64_t begin_ns, end_ns; /* a signal: end_ns says when its worker had done its part */
+    uint32_t flag, rank;       /* wait, signal: of the rank; NO_FLAG: a place in the FIFO */
+    uint64_t value;            /* waited for, or left in the flag */
+    bool inside;
 };
 
 /* Entries beyond the limit are counted instead; epochs before the first one are nobody's concern. */
 struct trace_log {
     struct trace_entry *entries;
-    uint64_t            count, capacity, limit, first_epoch, lost;
+    uint64_t count, capacity, limit, first_epoch, lost;
 };
 
 /* Nothing where limit is 0. */

@@ -9,22 +9,22 @@
 #include "core/log.h"
 #include "core/statistics/stats.h"
 
-#define SPREAD_SHARE    3  /* one point in so many goes to the spread */
+#define SPREAD_SHARE 3      /* one point in so many goes to the spread */
 #define SPREAD_UNBOUNDED 32 /* its size where points are not bounded */
-#define NO_DIFFERENCE   1.001
+#define NO_DIFFERENCE 1.001
 
 /* The search for one problem. */
 struct search {
-    struct tune              *tune;
-    struct tune_problem      *problem;
+    struct tune *tune;
+    struct tune_problem *problem;
     const struct tune_config *config;
-    uint64_t                  deadline_ns; /* 0: none */
-    uint64_t                  first;       /* of the problem's units */
-    struct tune_place        *places;      /* of every candidate so far, refused ones too */
-    uint64_t                 *units;       /* its unit; TUNE_NONE: refused */
-    uint64_t                  count, space;
-    bool                      cut;         /* a candidate was left out for want of points */
-    enum status               status;
+    uint64_t deadline_ns;      /* 0: none */
+    uint64_t first;            /* of the problem's units */
+    struct tune_place *places; /* of every candidate so far, refused ones too */
+    uint64_t *units;           /* its unit; TUNE_NONE: refused */
+    uint64_t count, space;
+    bool cut; /* a candidate was left out for want of points */
+    enum status status;
 };
 
 uint64_t tune_time_ps(const struct run_unit *u)
@@ -92,8 +92,8 @@ static struct run_unit *add_unit(struct tune *t, const struct point *p)
 static bool unit_fits(struct run_unit *u, uint64_t available_bytes)
 {
     struct complaint c;
-    struct program   program;
-    struct job       job;
+    struct program program;
+    struct job job;
 
     if (run_unit_emit(u, &program, &c) < 0)
         return false;
@@ -171,22 +171,22 @@ static void take_if_faster(const struct tune *t, uint64_t unit, uint64_t *best)
 /* A baseline may be without a model here; a program has to run. */
 static void note_result(struct search *s, uint64_t i)
 {
-    struct tune_problem   *p = s->problem;
+    struct tune_problem *p = s->problem;
     const struct run_unit *u = &s->tune->units[i];
 
     if (u->result && u->result->status < 0 && !point_is_baseline(u->point))
         s->status = status_worse(s->status, u->result->status);
     switch (u->point->program) {
-    case PROGRAM_NCCL:    take_if_faster(s->tune, i, &p->nccl); break;
+    case PROGRAM_NCCL: take_if_faster(s->tune, i, &p->nccl); break;
     case PROGRAM_STREAMS: take_if_faster(s->tune, i, &p->streams); break;
-    default:              take_if_faster(s->tune, i, &p->program); break;
+    default: take_if_faster(s->tune, i, &p->program); break;
     }
 }
 
 /* Times what was added from unit `first` on. */
 static void run_batch(struct search *s, uint64_t first)
 {
-    uint64_t    count = s->tune->unit_count - first;
+    uint64_t count = s->tune->unit_count - first;
     enum status st = run_units(s->tune->units + first, count, &s->config->run);
 
     s->status = status_worse(s->status, st);
@@ -225,7 +225,7 @@ static void deal(uint64_t *random, uint32_t values, uint64_t points, uint8_t *ou
         out[i] = (uint8_t)(i % values);
     for (uint64_t i = points; i > 1; i--) {
         uint64_t j = next_u64(random) % i;
-        uint8_t  swap = out[i - 1];
+        uint8_t swap = out[i - 1];
 
         out[i - 1] = out[j];
         out[j] = swap;
@@ -235,11 +235,11 @@ static void deal(uint64_t *random, uint32_t values, uint64_t points, uint8_t *ou
 static void run_spread(struct search *s)
 {
     const struct tune_space *space = &s->problem->space;
-    uint64_t                 limit = s->config->points, first = s->tune->unit_count;
-    uint64_t                 points = limit ? limit / SPREAD_SHARE : SPREAD_UNBOUNDED;
-    uint64_t                 random = s->config->seed;
-    struct tune_place       *places = calloc(points + 1, sizeof *places);
-    uint8_t                 *column = calloc(points + 1, 1);
+    uint64_t limit = s->config->points, first = s->tune->unit_count;
+    uint64_t points = limit ? limit / SPREAD_SHARE : SPREAD_UNBOUNDED;
+    uint64_t random = s->config->seed;
+    struct tune_place *places = calloc(points + 1, sizeof *places);
+    uint8_t *column = calloc(points + 1, 1);
 
     assert(places && column);
     for (uint32_t axis = 0; axis < space->axis_count; axis++) {
@@ -265,10 +265,10 @@ static struct tune_place best_place(const struct search *s)
 
 /* ---- descents ---- */
 
-/* Each form has a descent of its own: where the best fused program beats the best unfused one, but not with the parameters
- * that are best for that one, a step of one axis at a time would never see it. */
+/* Each form has a descent of its own: where the best fused program beats the best unfused one, but not with the
+ * parameters that are best for that one, a step of one axis at a time would never see it. */
 #define FORM_AXIS 0
-#define FORMS     2
+#define FORMS 2
 
 struct descent {
     uint64_t at;              /* the candidate where it stands; TUNE_NONE: its form does not run */
@@ -298,7 +298,7 @@ static uint64_t best_of_form(const struct search *s, uint8_t form)
 static uint64_t scan_axis(struct search *s, uint32_t axis, uint64_t from)
 {
     struct tune_place place = s->places[from];
-    uint64_t          first = s->tune->unit_count, best = from;
+    uint64_t first = s->tune->unit_count, best = from;
 
     for (uint32_t v = 0; v < s->problem->space.axes[axis].count; v++) {
         place.at[axis] = (uint8_t)v;
@@ -331,7 +331,7 @@ static void step_down(struct search *s, struct descent *d)
 static void begin_descents(struct search *s, struct descent *d)
 {
     const struct tune_space *space = &s->problem->space;
-    struct tune_place        own = tune_space_place(space, s->tune->units[s->problem->start].point);
+    struct tune_place own = tune_space_place(space, s->tune->units[s->problem->start].point);
 
     assert(space->axes[FORM_AXIS].option == NULL && space->axes[FORM_AXIS].count == FORMS);
     scan_axis(s, FORM_AXIS, find_place(s, &own)); /* where each form can begin */
@@ -343,7 +343,7 @@ static void begin_descents(struct search *s, struct descent *d)
 static void run_descents(struct search *s)
 {
     struct descent descents[FORMS];
-    uint32_t       settled = 0;
+    uint32_t settled = 0;
 
     begin_descents(s, descents);
     while (settled < FORMS && s->status >= 0 && !s->cut && time_left(s)) {
@@ -362,12 +362,12 @@ static void run_descents(struct search *s)
 static void run_plain(struct search *s)
 {
     struct tune_problem *p = s->problem;
-    struct tune_place    own = tune_space_place(&p->space, s->tune->units[p->start].point);
-    uint64_t             fastest_ps = tune_time_ps(&s->tune->units[p->program]);
+    struct tune_place own = tune_space_place(&p->space, s->tune->units[p->start].point);
+    uint64_t fastest_ps = tune_time_ps(&s->tune->units[p->program]);
 
     for (uint32_t axis = 0; axis < p->space.axis_count && s->status >= 0; axis++) {
         struct tune_place place = best_place(s);
-        uint64_t          first = s->tune->unit_count, found, time_ps;
+        uint64_t first = s->tune->unit_count, found, time_ps;
 
         place.at[axis] = own.at[axis];
         propose(s, place);
@@ -409,24 +409,23 @@ static uint64_t collect(const struct scenario *s, uint64_t first, const struct p
     return count;
 }
 
-static enum status begin_problem(const struct scenario *s, const struct point *const *points,
-                                 uint64_t count, struct tune_problem *out)
+static enum status begin_problem(const struct scenario *s, const struct point *const *points, uint64_t count,
+                                 struct tune_problem *out)
 {
     bool program = false;
 
     for (uint64_t i = 0; i < count; i++)
         program |= !point_is_baseline(points[i]);
     if (!program) {
-        log_error("%s: all variants are baselines; tune needs one of program fused or unfused to begin with",
-                  s->path);
+        log_error("%s: all variants are baselines; tune needs one of program fused or unfused to begin with", s->path);
         return ST_INPUT;
     }
-    *out = (struct tune_problem){.start = TUNE_NONE, .program = TUNE_NONE, .nccl = TUNE_NONE,
-                                 .streams = TUNE_NONE, .best = TUNE_NONE};
+    *out = (struct tune_problem){
+        .start = TUNE_NONE, .program = TUNE_NONE, .nccl = TUNE_NONE, .streams = TUNE_NONE, .best = TUNE_NONE};
     if (tune_space_create(points, count, &out->space))
         return ST_OK;
-    log_error("%s: kernel %s: more than %d parameters, or one with more than %d values, to search",
-              s->path, points[0]->kernel->name, TUNE_AXES_MAX, TUNE_VALUES_MAX);
+    log_error("%s: kernel %s: more than %d parameters, or one with more than %d values, to search", s->path,
+              points[0]->kernel->name, TUNE_AXES_MAX, TUNE_VALUES_MAX);
     return ST_INPUT;
 }
 
@@ -441,8 +440,7 @@ static enum status tune_problem(struct tune *t, const struct tune_config *config
     TRY(begin_problem(t->scenario, points, count, s.problem));
     run_own(&s, points, count);
     if (s.status >= 0 && s.problem->program == TUNE_NONE) {
-        log_error("%s: no variant of the scenario can run as it stands: mkernel run says why",
-                  t->scenario->path);
+        log_error("%s: no variant of the scenario can run as it stands: mkernel run says why", t->scenario->path);
         s.status = ST_INPUT;
     }
     if (s.status >= 0 && points_left(&s) && time_left(&s))
@@ -461,8 +459,8 @@ static enum status tune_problem(struct tune *t, const struct tune_config *config
 enum status tune_run(const struct scenario *s, const struct tune_config *config, struct tune *out)
 {
     const struct point **points = calloc(s->point_count + 1, sizeof *points);
-    uint64_t             deadline_ns = config->time_ns ? clock_now_ns() + config->time_ns : 0;
-    enum status          st = ST_OK;
+    uint64_t deadline_ns = config->time_ns ? clock_now_ns() + config->time_ns : 0;
+    enum status st = ST_OK;
 
     assert(points);
     *out = (struct tune){.scenario = s};

@@ -22,7 +22,7 @@ static bool add_value(struct tune_axis *a, const char *text)
 static bool add_choices(struct tune_axis *a, void *base)
 {
     const char *at = a->option->choices;
-    char        text[OPTION_TEXT_BYTES], why[200];
+    char text[OPTION_TEXT_BYTES], why[200];
 
     while (at && *at) {
         size_t size = strcspn(at, "|");
@@ -52,7 +52,7 @@ static void value_of(const struct tune_axis *a, const struct point *p, char out[
 static bool end_axis(struct tune_space *s, const struct point *const *points, uint64_t count)
 {
     struct tune_axis *a = &s->axes[s->axis_count];
-    char              text[OPTION_TEXT_BYTES];
+    char text[OPTION_TEXT_BYTES];
 
     for (uint64_t i = 0; i < count; i++) {
         if (point_is_baseline(points[i]))
@@ -82,7 +82,7 @@ static bool add_axes(struct tune_space *s, const struct point *const *points, ui
 bool tune_space_create(const struct point *const *points, uint64_t count, struct tune_space *out)
 {
     void *base;
-    bool  fits;
+    bool fits;
 
     *out = (struct tune_space){.model = points[0]};
     for (uint64_t i = 0; i < count && point_is_baseline(out->model); i++)
@@ -97,7 +97,7 @@ bool tune_space_create(const struct point *const *points, uint64_t count, struct
 struct tune_place tune_space_place(const struct tune_space *s, const struct point *p)
 {
     struct tune_place place = {0};
-    char              text[OPTION_TEXT_BYTES];
+    char text[OPTION_TEXT_BYTES];
 
     for (uint32_t i = 0; i < s->axis_count; i++) {
         value_of(&s->axes[i], p, text);
@@ -111,12 +111,11 @@ void tune_space_apply(const struct tune_space *s, struct tune_place place, struc
 {
     for (uint32_t i = 0; i < s->axis_count; i++) {
         const struct tune_axis *a = &s->axes[i];
-        const char             *text = a->values[place.at[i]];
-        char                    why[200];
+        const char *text = a->values[place.at[i]];
+        char why[200];
 
         if (!a->option)
-            p->program = strcmp(text, record_program_name(PROGRAM_FUSED)) == 0 ? PROGRAM_FUSED
-                                                                              : PROGRAM_UNFUSED;
+            p->program = strcmp(text, record_program_name(PROGRAM_FUSED)) == 0 ? PROGRAM_FUSED : PROGRAM_UNFUSED;
         else if (option_parse(a->option, p->params, text, NULL, why, sizeof why) < 0)
             assert(!"a value was read before");
     }

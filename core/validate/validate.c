@@ -52,8 +52,7 @@ static void name_source(const struct validate_row *r, char *out, size_t out_byte
 static const struct {
     const char *by;
     name_fn *name;
-} views[] = {
-    {"class", name_class}, {"what", name_what}, {"machine", name_machine}, {"source", name_source}};
+} views[] = {{"class", name_class}, {"what", name_what}, {"machine", name_machine}, {"source", name_source}};
 
 static double error_of(double predicted, double measured)
 {
@@ -100,8 +99,7 @@ static void measure(const struct validation *v, name_fn *name, struct validate_g
     free(errors);
 }
 
-static bool is_known(const struct validate_group *groups, uint32_t count, const char *by,
-                     const char *name)
+static bool is_known(const struct validate_group *groups, uint32_t count, const char *by, const char *name)
 {
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(groups[i].by, by) == 0 && strcmp(groups[i].name, name) == 0)
@@ -137,8 +135,7 @@ struct bound {
     double median, p90;
 };
 
-static const struct validate_group *class_named(const struct validate_group *groups, uint32_t count,
-                                                const char *name)
+static const struct validate_group *class_named(const struct validate_group *groups, uint32_t count, const char *name)
 {
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(groups[i].by, "class") == 0 && strcmp(groups[i].name, name) == 0)

@@ -17,23 +17,23 @@
 #define VALIDATE_TEXT 64
 
 struct validate_row {
-    char     set[16];                /* "nccl", "gemm", "attention", "copy", "fused" */
-    char     place[24];              /* "in a node", "across nodes", "two GPUs" */
-    char     size[24];               /* class: ">= 1 MiB" */
-    char     what[VALIDATE_TEXT];    /* collective, kernel and variant, way of copying */
-    char     machine[OPTION_TEXT_BYTES], source[VALIDATE_TEXT];
+    char set[16];             /* "nccl", "gemm", "attention", "copy", "fused" */
+    char place[24];           /* "in a node", "across nodes", "two GPUs" */
+    char size[24];            /* class: ">= 1 MiB" */
+    char what[VALIDATE_TEXT]; /* collective, kernel and variant, way of copying */
+    char machine[OPTION_TEXT_BYTES], source[VALIDATE_TEXT];
     uint32_t nodes, gpus_per_node;
     uint64_t bytes;
-    double   measured_us, predicted_us;
-    double   bare_us, corrected_us;  /* by NCCL's own cost model, without and with correction; 0: none */
-    bool     held_out;
-    char     choice[VALIDATE_TEXT];
+    double measured_us, predicted_us;
+    double bare_us, corrected_us; /* by NCCL's own cost model, without and with correction; 0: none */
+    bool held_out;
+    char choice[VALIDATE_TEXT];
 };
 
 struct validation {
     struct validate_row *rows;
-    uint32_t             count, capacity;
-    uint32_t             skipped; /* measured rows that no model is asked for */
+    uint32_t count, capacity;
+    uint32_t skipped; /* measured rows that no model is asked for */
 };
 
 void validation_add(struct validation *v, const struct validate_row *row);
@@ -45,26 +45,25 @@ enum status validate_nccl(const struct registry *r, const char *folder, struct v
 /* Plain GEMMs, attention and copies in the files that FOLDER/calibration.csv lists (results). */
 enum status validate_measured(const struct registry *r, const char *folder, struct validation *v);
 /* Runs the scenarios SCENARIOS/KERNEL/nvlink2.yaml at the shapes that were measured. */
-enum status validate_fused(const struct registry *r, const char *folder, const char *scenarios,
-                           struct validation *v);
+enum status validate_fused(const struct registry *r, const char *folder, const char *scenarios, struct validation *v);
 
 /* Absolute errors of some rows, per cent. */
 struct validate_group {
-    char     by[16];      /* what its rows have in common: "class", "what", "machine", "source" */
-    char     name[160];
+    char by[16]; /* what its rows have in common: "class", "what", "machine", "source" */
+    char name[160];
     uint32_t count;
-    double   median, p90, worst;
-    double   bare_median; /* of NCCL's own cost model; < 0: none */
-    bool     held_out;    /* all rows were */
+    double median, p90, worst;
+    double bare_median; /* of NCCL's own cost model; < 0: none */
+    bool held_out;      /* all rows were */
 };
 
 /* All groups, in the order in which their first rows come; to be freed. */
 struct validate_group *validate_groups(const struct validation *v, uint32_t *count_out);
 
-void        validate_print(const struct validate_group *groups, uint32_t count, FILE *f);
+void validate_print(const struct validate_group *groups, uint32_t count, FILE *f);
 /* Replaces FOLDER/rows.csv, summary.csv and, where gnuplot is found, errors.svg, each as a whole. */
-enum status validate_write(const struct validation *v, const struct validate_group *groups,
-                           uint32_t count, const char *folder);
+enum status validate_write(const struct validation *v, const struct validate_group *groups, uint32_t count,
+                           const char *folder);
 
 /* Each class against its bounds in `path` (columns name, median, p90; per cent).  ST_WRONG, with a
  * line for each on stderr, where an error is above its bound, and where a bound has no class. */

@@ -66,8 +66,7 @@ static void add_row(const struct csv *csv, uint32_t row, const struct columns *c
                                .held_out = true};
 
     snprintf(out.size, sizeof(out.size), "%s", contestants[which].name);
-    snprintf(out.what, sizeof(out.what), "%s %s", csv_field(csv, row, c->kernel),
-             contestants[which].name);
+    snprintf(out.what, sizeof(out.what), "%s %s", csv_field(csv, row, c->kernel), contestants[which].name);
     snprintf(out.machine, sizeof(out.machine), "%s", unit->point->machine->name);
     snprintf(out.choice, sizeof(out.choice), "%s x %s x %s", csv_field(csv, row, c->extents[0]),
              csv_field(csv, row, c->extents[1]), csv_field(csv, row, c->extents[2]));
@@ -79,8 +78,7 @@ static void add_row(const struct csv *csv, uint32_t row, const struct columns *c
 static enum status run_contestants(const struct csv *csv, uint32_t row, const struct columns *c,
                                    const struct run_plan *plan, struct validation *v)
 {
-    struct run_config config = {
-        .jobs = 2, .timeout_ns = TIMEOUT_NS, .memory_bytes = 2 * MEMORY_BYTES};
+    struct run_config config = {.jobs = 2, .timeout_ns = TIMEOUT_NS, .memory_bytes = 2 * MEMORY_BYTES};
     struct run_unit units[CONTESTANTS];
     double measured_ms[CONTESTANTS];
     static const volatile sig_atomic_t never = 0;
@@ -109,8 +107,8 @@ static enum status run_contestants(const struct csv *csv, uint32_t row, const st
     return st;
 }
 
-static enum status replay(const struct registry *r, const char *scenarios, const struct csv *csv,
-                          uint32_t row, const struct columns *c, struct validation *v)
+static enum status replay(const struct registry *r, const char *scenarios, const struct csv *csv, uint32_t row,
+                          const struct columns *c, struct validation *v)
 {
     char path[PATH_BYTES], texts[3][64];
     const char *sets[3];
@@ -118,8 +116,7 @@ static enum status replay(const struct registry *r, const char *scenarios, const
     struct run_plan plan;
 
     for (uint32_t i = 0; i < 3; i++) {
-        snprintf(texts[i], sizeof(texts[i]), "problem.%c=%.40s", "mnk"[i],
-                 csv_field(csv, row, c->extents[i]));
+        snprintf(texts[i], sizeof(texts[i]), "problem.%c=%.40s", "mnk"[i], csv_field(csv, row, c->extents[i]));
         sets[i] = texts[i];
     }
     snprintf(path, sizeof path, "%s/%s/nvlink2.yaml", scenarios, csv_field(csv, row, c->kernel));
@@ -133,8 +130,7 @@ static enum status replay(const struct registry *r, const char *scenarios, const
     return st;
 }
 
-enum status validate_fused(const struct registry *r, const char *folder, const char *scenarios,
-                           struct validation *v)
+enum status validate_fused(const struct registry *r, const char *folder, const char *scenarios, struct validation *v)
 {
     struct columns columns;
     struct csv csv = {0};

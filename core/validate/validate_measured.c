@@ -9,7 +9,7 @@
 
 struct replay {
     const struct measured_model *model;
-    struct validation           *validation;
+    struct validation *validation;
 };
 
 static const char *size_class(const struct measured *m)

@@ -12,19 +12,16 @@
 static bool same_fit(const struct nccl_row *a, const struct nccl_row *b)
 {
     return strcmp(a->row.source, b->row.source) == 0 && (a->row.nodes > 1) == (b->row.nodes > 1) &&
-           strcmp(a->constants, b->constants) == 0 && strcmp(a->network, b->network) == 0 &&
-           a->machine == b->machine;
+           strcmp(a->constants, b->constants) == 0 && strcmp(a->network, b->network) == 0 && a->machine == b->machine;
 }
 
-static void predict_row(const struct nccl_rows *c, struct nccl_row *s, const struct machine *m,
-                        bool held_out)
+static void predict_row(const struct nccl_rows *c, struct nccl_row *s, const struct machine *m, bool held_out)
 {
     struct collective_times times;
 
     if (!nccl_row_predict(c, s, m, &times)) {
-        log_warn("%s, %s, %u x %u GPUs, %llu bytes: no model of %s for it", s->row.source,
-                 s->row.what, s->row.nodes, s->row.gpus_per_node, (unsigned long long)s->row.bytes,
-                 s->algorithm[0] ? s->algorithm : "NCCL");
+        log_warn("%s, %s, %u x %u GPUs, %llu bytes: no model of %s for it", s->row.source, s->row.what, s->row.nodes,
+                 s->row.gpus_per_node, (unsigned long long)s->row.bytes, s->algorithm[0] ? s->algorithm : "NCCL");
         return;
     }
     s->row.held_out = held_out;

@@ -18,19 +18,18 @@ static void print_group(const struct validate_group *g, FILE *f)
 
     if (g->bare_median >= 0)
         snprintf(bare, sizeof bare, "%.1f", g->bare_median);
-    fprintf(f, " %-7s %-44s %5u %7.1f %7.1f %7.1f %7s  %s\n", g->by, g->name, g->count, g->median,
-            g->p90, g->worst, bare, g->held_out ? "yes" : "no");
+    fprintf(f, " %-7s %-44s %5u %7.1f %7.1f %7.1f %7s  %s\n", g->by, g->name, g->count, g->median, g->p90, g->worst,
+            bare, g->held_out ? "yes" : "no");
 }
 
 void validate_print(const struct validate_group *groups, uint32_t count, FILE *f)
 {
-    fprintf(f,
-            "# error: |predicted / measured - 1|, per cent; p90: nine rows of ten are not above\n"
-            "# bare: median error of NCCL's own cost model; held out: by constants that were not\n"
-            "# fitted to this source\n"
-            "#\n"
-            "# by      rows                                         count  median     p90   worst"
-            "    bare  held out\n");
+    fprintf(f, "# error: |predicted / measured - 1|, per cent; p90: nine rows of ten are not above\n"
+               "# bare: median error of NCCL's own cost model; held out: by constants that were not\n"
+               "# fitted to this source\n"
+               "#\n"
+               "# by      rows                                         count  median     p90   worst"
+               "    bare  held out\n");
     for (uint32_t i = 0; i < count; i++)
         print_group(&groups[i], f);
 }
@@ -80,16 +79,14 @@ static void put_text(FILE *f, const char *text)
 
 static void put_row(FILE *f, const struct validate_row *r)
 {
-    const char *const texts[] = {r->set,     r->place,  r->size,  r->what,
-                                 r->machine, r->source, r->choice};
+    const char *const texts[] = {r->set, r->place, r->size, r->what, r->machine, r->source, r->choice};
 
     for (uint32_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         put_text(f, texts[i]);
         fputc(',', f);
     }
-    fprintf(f, "%u,%u,%llu,%.2f,%.2f,%.1f,", r->nodes, r->gpus_per_node,
-            (unsigned long long)r->bytes, r->measured_us, r->predicted_us,
-            (r->predicted_us / r->measured_us - 1) * 100);
+    fprintf(f, "%u,%u,%llu,%.2f,%.2f,%.1f,", r->nodes, r->gpus_per_node, (unsigned long long)r->bytes, r->measured_us,
+            r->predicted_us, (r->predicted_us / r->measured_us - 1) * 100);
     if (r->bare_us > 0)
         fprintf(f, "%.2f,%.2f,", r->bare_us, r->corrected_us);
     else
@@ -110,8 +107,7 @@ static enum status write_rows(const struct validation *v, const char *folder)
     return replace_commit(&r);
 }
 
-static enum status write_summary(const struct validate_group *groups, uint32_t count,
-                                 const char *folder)
+static enum status write_summary(const struct validate_group *groups, uint32_t count, const char *folder)
 {
     struct replaced r;
 
@@ -141,8 +137,7 @@ static void plot_points(FILE *f, const struct validation *v, const char *place, 
         const struct validate_row *r = &v->rows[i];
         double us = bare ? r->bare_us : r->predicted_us;
         if (strcmp(r->set, "nccl") == 0 && strcmp(r->place, place) == 0 && us > 0)
-            fprintf(f, "%llu %.3f\n", (unsigned long long)r->bytes,
-                    (us / r->measured_us - 1) * 100);
+            fprintf(f, "%llu %.3f\n", (unsigned long long)r->bytes, (us / r->measured_us - 1) * 100);
     }
     fprintf(f, "e\n");
 }
@@ -161,8 +156,7 @@ static void plot_commands(FILE *f, const struct validation *v, const char *path)
             "set ylabel 'predicted / measured - 1, %%'\n",
             path);
     for (uint32_t i = 0; i < PLACES; i++) {
-        fprintf(f, "set title 'NCCL, %s'\n%s", places[i],
-                i + 1 == PLACES ? "set xlabel 'bytes'\n" : "");
+        fprintf(f, "set title 'NCCL, %s'\n%s", places[i], i + 1 == PLACES ? "set xlabel 'bytes'\n" : "");
         fprintf(f, "plot '-' title 'cost model' pt 6 lc rgb '#999999',"
                    " '-' title 'flow simulation, held out' pt 7 lc rgb '#0055aa',"
                    " 0 notitle lc rgb 'black'\n");
@@ -200,8 +194,8 @@ static enum status write_plot(const struct validation *v, const char *folder)
     return ST_IO;
 }
 
-enum status validate_write(const struct validation *v, const struct validate_group *groups,
-                           uint32_t count, const char *folder)
+enum status validate_write(const struct validation *v, const struct validate_group *groups, uint32_t count,
+                           const char *folder)
 {
     if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
         log_error("%s: %s", folder, strerror(errno));
@@ -222,8 +216,7 @@ enum status validate_record(const struct validate_group *groups, uint32_t count,
         if (strcmp(groups[i].by, "class") != 0)
             continue;
         put_text(r.file, groups[i].name);
-        fprintf(r.file, ",%.1f,%.1f\n", ceil(groups[i].median * 11) / 10,
-                ceil(groups[i].p90 * 11) / 10);
+        fprintf(r.file, ",%.1f,%.1f\n", ceil(groups[i].median * 11) / 10, ceil(groups[i].p90 * 11) / 10);
     }
     return replace_commit(&r);
 }

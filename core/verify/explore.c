@@ -11,8 +11,8 @@
 /* What a unit's options point to. */
 struct explore_batch {
     const struct backend *backend;
-    const void           *options;
-    uint64_t              first, count; /* seeds */
+    const void *options;
+    uint64_t first, count; /* seeds */
 };
 
 /* ---- a batch in the shape of a backend, so that batches run like everything else ---- */
@@ -20,7 +20,7 @@ struct explore_batch {
 static uint64_t batch_memory_bytes(const struct job *job)
 {
     const struct explore_batch *b = job->options;
-    struct job                  one = *job;
+    struct job one = *job;
 
     one.options = b->options;
     return b->backend->memory_bytes(&one);
@@ -29,8 +29,8 @@ static uint64_t batch_memory_bytes(const struct job *job)
 static enum status batch_run(const struct job *job, struct run_result *r)
 {
     const struct explore_batch *b = job->options;
-    struct job                  one = *job;
-    uint64_t                    runs = 0;
+    struct job one = *job;
+    uint64_t runs = 0;
 
     one.options = b->options;
     do {
@@ -53,8 +53,8 @@ static const struct backend batch_backend = {
 static void set_option(const struct backend *b, void *options, const char *name, const char *value)
 {
     const struct option *o = option_find(b->options, name);
-    char                 why[256];
-    enum status          st;
+    char why[256];
+    enum status st;
 
     assert(o);
     st = option_parse(o, options, value, NULL, why, sizeof why);
@@ -66,8 +66,8 @@ static void set_option(const struct backend *b, void *options, const char *name,
 static void *disordered(const struct scenario *s, const struct backend *b)
 {
     const struct option *disorder = option_find(b->options, "disorder");
-    void                *options = calloc(1, b->options_size);
-    char                 text[OPTION_TEXT_BYTES];
+    void *options = calloc(1, b->options_size);
+    char text[OPTION_TEXT_BYTES];
 
     assert(options && disorder);
     if (s->backend == b)
@@ -82,8 +82,7 @@ static void *disordered(const struct scenario *s, const struct backend *b)
     return options;
 }
 
-static bool is_planned(const struct explore_plan *plan, const struct point *p,
-                       const struct problem *problem)
+static bool is_planned(const struct explore_plan *plan, const struct point *p, const struct problem *problem)
 {
     for (uint64_t i = 0; i < plan->count; i++)
         if (point_same_program(plan->units[i].point, p) &&
@@ -92,11 +91,10 @@ static bool is_planned(const struct explore_plan *plan, const struct point *p,
     return false;
 }
 
-static enum status plan_unit(const struct scenario *s, struct explore_plan *plan,
-                             const struct backend *backend, const struct point *p,
-                             uint64_t memory_bytes)
+static enum status plan_unit(const struct scenario *s, struct explore_plan *plan, const struct backend *backend,
+                             const struct point *p, uint64_t memory_bytes)
 {
-    struct run_unit      *u = &plan->units[plan->count];
+    struct run_unit *u = &plan->units[plan->count];
     struct explore_batch *b = &plan->batches[plan->count];
     uint64_t epochs = s->check.wanted ? s->check.epochs : EXPLORE_EPOCHS;
 
@@ -106,8 +104,7 @@ static enum status plan_unit(const struct scenario *s, struct explore_plan *plan
         .problem = s->check.wanted ? s->check.problem : p->problem,
         .backend = &batch_backend,
         .options = b,
-        .timing = {.mode = TIMING_PIPELINED,
-                   .iterations = (uint32_t)max_u64(epochs, EXPLORE_EPOCHS)},
+        .timing = {.mode = TIMING_PIPELINED, .iterations = (uint32_t)max_u64(epochs, EXPLORE_EPOCHS)},
         .data = true,
     };
     if (is_planned(plan, p, &u->problem))
@@ -117,11 +114,11 @@ static enum status plan_unit(const struct scenario *s, struct explore_plan *plan
     return ST_OK;
 }
 
-enum status explore_plan_create(const struct scenario *s, const struct backend *backend,
-                                uint64_t memory_bytes, struct explore_plan *out)
+enum status explore_plan_create(const struct scenario *s, const struct backend *backend, uint64_t memory_bytes,
+                                struct explore_plan *out)
 {
     struct explore_plan plan = {0};
-    enum status         st = ST_OK;
+    enum status st = ST_OK;
 
     plan.units = calloc(s->point_count + 1, sizeof *plan.units);
     plan.batches = calloc(s->point_count + 1, sizeof *plan.batches);
@@ -164,7 +161,7 @@ static void tally(const struct explore_plan *plan, struct explore_result *out)
 {
     for (uint64_t i = 0; i < plan->count; i++) {
         const struct run_unit *u = &plan->units[i];
-        uint64_t               seed;
+        uint64_t seed;
 
         if (!u->result)
             continue;
@@ -178,8 +175,8 @@ static void tally(const struct explore_plan *plan, struct explore_result *out)
 }
 
 /* Seeds in rounds: the first failure ends the search, and it is the same one however many jobs run. */
-enum status explore_run(struct explore_plan *plan, uint64_t first, uint64_t count,
-                        const struct run_config *config, struct explore_result *out)
+enum status explore_run(struct explore_plan *plan, uint64_t first, uint64_t count, const struct run_config *config,
+                        struct explore_result *out)
 {
     *out = (struct explore_result){0};
     for (uint64_t done = 0; done < count && !out->failed; done += BATCH_SEEDS) {

@@ -35,7 +35,8 @@ static uint64_t prove_memory_bytes(const struct job *job)
 
     for (uint32_t b = 0; b < p->buffer_count; b++)
         epochs = max_u64(epochs, p->buffers[b].depth + 1u);
-    return program_task_count(p) * BYTES_PER_TASK + prove_guards(p) * BYTES_PER_GUARD + flags * (64 + epochs * ranks * sizeof(uint16_t));
+    return program_task_count(p) * BYTES_PER_TASK + prove_guards(p) * BYTES_PER_GUARD +
+           flags * (64 + epochs * ranks * sizeof(uint16_t));
 }
 
 static enum status prove_run(const struct job *job, struct run_result *r)
@@ -48,8 +49,8 @@ static enum status prove_run(const struct job *job, struct run_result *r)
     r->epochs = report.epochs;
     r->orderings = report.orderings;
     if (report.violations)
-        snprintf(r->report, sizeof r->report, "%lu violation%s\n%.6000s",
-                 (unsigned long)report.violations, report.violations > 1 ? "s" : "", report.text);
+        snprintf(r->report, sizeof r->report, "%lu violation%s\n%.6000s", (unsigned long)report.violations,
+                 report.violations > 1 ? "s" : "", report.text);
     return r->status;
 }
 

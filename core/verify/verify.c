@@ -23,8 +23,8 @@ struct task_place verify_place(const struct verifier *v, uint64_t number)
         else
             high = middle;
     }
-    return (struct task_place){(uint32_t)(low / v->p->queue_count),
-                               (uint32_t)(low % v->p->queue_count), number - v->first_task[low]};
+    return (struct task_place){(uint32_t)(low / v->p->queue_count), (uint32_t)(low % v->p->queue_count),
+                               number - v->first_task[low]};
 }
 
 void verify_task(const struct verifier *v, struct task_place at, struct task *t)
@@ -85,16 +85,15 @@ static const char *home_crew(const struct program *p, uint32_t queue)
 void verify_describe(const struct verifier *v, struct task_place at, char out[VERIFY_TASK_TEXT_BYTES])
 {
     struct task t;
-    int n = snprintf(out, VERIFY_TASK_TEXT_BYTES, "rank %u, crew %s, queue %s: ", at.rank,
-                     home_crew(v->p, at.queue), v->p->queues[at.queue].name);
+    int n = snprintf(out, VERIFY_TASK_TEXT_BYTES, "rank %u, crew %s, queue %s: ", at.rank, home_crew(v->p, at.queue),
+                     v->p->queues[at.queue].name);
 
     verify_task(v, at, &t);
-    program_print_task(v->p, at.rank, at.queue, at.index, &t, out + n,
-                       VERIFY_TASK_TEXT_BYTES - (size_t)n);
+    program_print_task(v->p, at.rank, at.queue, at.index, &t, out + n, VERIFY_TASK_TEXT_BYTES - (size_t)n);
 }
 
-bool verify_each_wait(const struct verifier *v, uint32_t rank, const struct task *t, uint32_t until,
-                      verify_wait_fn *fn, void *arg)
+bool verify_each_wait(const struct verifier *v, uint32_t rank, const struct task *t, uint32_t until, verify_wait_fn *fn,
+                      void *arg)
 {
     for (uint32_t i = 0; i < t->wait_count; i++) {
         if (t->waits[i].phase == WAIT_LATE && until != VERIFY_RESULT)
@@ -108,8 +107,7 @@ bool verify_each_wait(const struct verifier *v, uint32_t rank, const struct task
         if (!fn(arg, &all))
             return false;
     } else if (t->indexed.count > 0 && until >= VERIFY_INDEXED) {
-        struct wait one = {.flag = t->indexed.first + (until - VERIFY_INDEXED), .count = 1,
-                           .value = FLAG_TOTAL};
+        struct wait one = {.flag = t->indexed.first + (until - VERIFY_INDEXED), .count = 1, .value = FLAG_TOTAL};
 
         if (!fn(arg, &one))
             return false;
@@ -127,9 +125,8 @@ bool verify_each_wait(const struct verifier *v, uint32_t rank, const struct task
     return true;
 }
 
-static void emit_access(const struct verifier *v, const struct operand *o, uint64_t rows,
-                        uint64_t cols, uint32_t window, uint32_t until, bool write,
-                        verify_access_fn *fn, void *arg)
+static void emit_access(const struct verifier *v, const struct operand *o, uint64_t rows, uint64_t cols,
+                        uint32_t window, uint32_t until, bool write, verify_access_fn *fn, void *arg)
 {
     const struct buffer *b = &v->p->buffers[o->buffer];
     struct access a = {.row = o->offset / b->cols,
@@ -146,9 +143,8 @@ static void emit_access(const struct verifier *v, const struct operand *o, uint6
 }
 
 /* An operand that a work list moves: its rows are the entry's. */
-static void emit_selected(const struct verifier *v, const struct task *t, const struct operand *o,
-                          uint64_t cols, uint32_t window, uint32_t until, bool write,
-                          verify_access_fn *fn, void *arg)
+static void emit_selected(const struct verifier *v, const struct task *t, const struct operand *o, uint64_t cols,
+                          uint32_t window, uint32_t until, bool write, verify_access_fn *fn, void *arg)
 {
     struct access a = {.row = t->select.entry * VERIFY_ENTRY_ROWS + t->select.skip,
                        .rows = t->m,
@@ -164,8 +160,8 @@ static void emit_selected(const struct verifier *v, const struct task *t, const 
         fn(arg, &a);
 }
 
-static void emit_whole(const struct verifier *v, uint32_t buffer, uint32_t window, bool write,
-                       verify_access_fn *fn, void *arg)
+static void emit_whole(const struct verifier *v, uint32_t buffer, uint32_t window, bool write, verify_access_fn *fn,
+                       void *arg)
 {
     const struct buffer *b = &v->p->buffers[buffer];
     struct operand o = {.rank = window, .buffer = buffer, .ld = b->cols};
@@ -175,8 +171,7 @@ static void emit_whole(const struct verifier *v, uint32_t buffer, uint32_t windo
 
 /* Rows that an index list names, which may be any: of one rank, or of the stacked copies of the node.  What an
  * indexed wait guards is read behind the guard of just those rows. */
-static void each_indexed(const struct verifier *v, uint32_t rank, const struct task *t,
-                          verify_access_fn *fn, void *arg)
+static void each_indexed(const struct verifier *v, uint32_t rank, const struct task *t, verify_access_fn *fn, void *arg)
 {
     uint64_t stack_rows = t->a.rank == RANK_NODE ? v->p->buffers[t->a.buffer].rows : t->k;
     uint64_t step = t->indexed.count ? t->indexed.rows_per_flag : stack_rows;
@@ -192,13 +187,11 @@ static void each_indexed(const struct verifier *v, uint32_t rank, const struct t
         rows = min_u64(min_u64(step - row % step, stack_rows - row % stack_rows), t->k - row);
         o.offset += row % stack_rows * t->a.ld;
         emit_access(v, &o, rows, t->n, first + gpu,
-                    t->indexed.count ? VERIFY_INDEXED + (uint32_t)(row / step) : VERIFY_ENTRY, false, fn,
-                    arg);
+                    t->indexed.count ? VERIFY_INDEXED + (uint32_t)(row / step) : VERIFY_ENTRY, false, fn, arg);
     }
 }
 
-static void each_routed(const struct verifier *v, uint32_t rank, const struct route *r,
-                        verify_access_fn *fn, void *arg)
+static void each_routed(const struct verifier *v, uint32_t rank, const struct route *r, verify_access_fn *fn, void *arg)
 {
     uint64_t rows;
     struct operand table = route_reads(r, rank, &rows);
@@ -213,8 +206,8 @@ static void each_routed(const struct verifier *v, uint32_t rank, const struct ro
 }
 
 /* A GEMM's operands where a work list selects them; its b may be any group's. */
-static void each_selected(const struct verifier *v, uint32_t rank, const struct task *t,
-                          verify_access_fn *fn, void *arg)
+static void each_selected(const struct verifier *v, uint32_t rank, const struct task *t, verify_access_fn *fn,
+                          void *arg)
 {
     if (t->select.mode == SELECT_ENTRY)
         emit_selected(v, t, &t->a, t->k, t->a.rank, VERIFY_ENTRY, false, fn, arg);
@@ -223,8 +216,7 @@ static void each_selected(const struct verifier *v, uint32_t rank, const struct 
     emit_whole(v, t->b.buffer, rank, false, fn, arg);
 }
 
-static void each_read(const struct verifier *v, uint32_t rank, const struct task *t,
-                      verify_access_fn *fn, void *arg)
+static void each_read(const struct verifier *v, uint32_t rank, const struct task *t, verify_access_fn *fn, void *arg)
 {
     uint32_t addends_until = op_walks(t->op) ? VERIFY_RESULT : VERIFY_ENTRY;
     const struct attention *at = &t->attention;
@@ -264,8 +256,7 @@ static void each_read(const struct verifier *v, uint32_t rank, const struct task
     }
 }
 
-void verify_each_access(const struct verifier *v, uint32_t rank, const struct task *t,
-                        verify_access_fn *fn, void *arg)
+void verify_each_access(const struct verifier *v, uint32_t rank, const struct task *t, verify_access_fn *fn, void *arg)
 {
     uint32_t until = op_walks(t->op) || op_indexes(t->op) ? VERIFY_RESULT : VERIFY_ENTRY;
 
@@ -277,8 +268,8 @@ void verify_each_access(const struct verifier *v, uint32_t rank, const struct ta
         uint32_t first, count = program_target_ranks(v->p, rank, o->rank, &first);
 
         for (uint32_t r = first; r < first + count; r++) {
-            bool onto_itself = t->op == OP_COPY && t->a.rank == r && t->a.buffer == o->buffer &&
-                               t->a.offset == o->offset;
+            bool onto_itself =
+                t->op == OP_COPY && t->a.rank == r && t->a.buffer == o->buffer && t->a.offset == o->offset;
 
             if (t->select.mode == SELECT_ENTRY)
                 emit_selected(v, t, o, t->n, r, until, true, fn, arg);
@@ -319,8 +310,7 @@ static enum status run_steps(struct verifier *v, const struct problem *global, u
     return v->report->violations ? ST_WRONG : ST_OK;
 }
 
-enum status verify_program(const struct program *p, const struct problem *global, uint64_t sms,
-                           struct verify_report *r)
+enum status verify_program(const struct program *p, const struct problem *global, uint64_t sms, struct verify_report *r)
 {
     struct verifier v = {.p = p, .report = r, .ranks = world_ranks(p->world)};
     enum status st;

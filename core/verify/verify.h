@@ -16,16 +16,16 @@
 #include "core/program.h"
 #include "core/status.h"
 
-#define VERIFY_TEXT_BYTES     8192
+#define VERIFY_TEXT_BYTES 8192
 #define VERIFY_VIOLATIONS_MAX 8 /* described; the rest is only counted */
 
 struct verify_report {
     uint64_t violations;
-    uint64_t tasks;      /* of one epoch, over all ranks */
-    uint64_t accesses;   /* distinct ones that were compared */
-    uint64_t orderings;  /* pairs that had to be ordered */
-    uint32_t epochs;     /* unrolled */
-    char     text[VERIFY_TEXT_BYTES]; /* a paragraph per violation, for people */
+    uint64_t tasks;               /* of one epoch, over all ranks */
+    uint64_t accesses;            /* distinct ones that were compared */
+    uint64_t orderings;           /* pairs that had to be ordered */
+    uint32_t epochs;              /* unrolled */
+    char text[VERIFY_TEXT_BYTES]; /* a paragraph per violation, for people */
 };
 
 /* `global` is the GEMM whose slices the program's outputs must be (kernel->global()); NULL: outputs must be

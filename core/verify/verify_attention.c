@@ -9,8 +9,8 @@
 #include "core/verify/verify_coverage.h"
 
 /* `count` rows of keys or values, which must be one head's from `position` on. */
-static bool is_run(const struct attention_problem *a, const struct symbol *s, enum attention_side side,
-                   uint64_t head, uint64_t position, uint64_t count)
+static bool is_run(const struct attention_problem *a, const struct symbol *s, enum attention_side side, uint64_t head,
+                   uint64_t position, uint64_t count)
 {
     struct attention_place at;
 
@@ -20,8 +20,7 @@ static bool is_run(const struct attention_problem *a, const struct symbol *s, en
     return at.side == side && at.head == head && at.position == position && at.left >= count;
 }
 
-static bool walk(const struct tracing *x, uint32_t rank, const struct task *t, uint64_t key_head,
-                 uint64_t *sum)
+static bool walk(const struct tracing *x, uint32_t rank, const struct task *t, uint64_t key_head, uint64_t *sum)
 {
     const struct attention_problem *a = &verify_global(x)->attention;
 
@@ -33,8 +32,7 @@ static bool walk(const struct tracing *x, uint32_t rank, const struct task *t, u
         program_step(verify_traced(x), rank, t, i, &s, &keys_at, &values_at);
         if (s.k == 0)
             continue;
-        if (!verify_look(x, &keys_at, s.k, t->n, &keys) ||
-            !verify_look(x, &values_at, s.k, t->n, &values) ||
+        if (!verify_look(x, &keys_at, s.k, t->n, &keys) || !verify_look(x, &values_at, s.k, t->n, &values) ||
             !is_run(a, &keys, SIDE_KEYS, key_head, s.position, s.k) ||
             !is_run(a, &values, SIDE_VALUES, key_head, s.position, s.k))
             return false;
@@ -50,17 +48,15 @@ static bool take_up(const struct tracing *x, const struct task *t, struct symbol
 
     if (t->addend_count == 0)
         return true;
-    if (!verify_look(x, &t->addend, t->m, t->n, &before) ||
-        !verify_look(x, &t->attention.lse, t->m, 1, &lse) || before.tensor != TENSOR_O ||
-        lse.tensor != TENSOR_O || before.row != out->row || lse.row != out->row ||
+    if (!verify_look(x, &t->addend, t->m, t->n, &before) || !verify_look(x, &t->attention.lse, t->m, 1, &lse) ||
+        before.tensor != TENSOR_O || lse.tensor != TENSOR_O || before.row != out->row || lse.row != out->row ||
         before.sum != lse.sum || before.col != 0 || lse.col != 0)
         return false;
     out->sum += before.sum;
     return true;
 }
 
-bool verify_attention_result(const struct tracing *x, uint32_t rank, const struct task *t,
-                             struct symbol *out)
+bool verify_attention_result(const struct tracing *x, uint32_t rank, const struct task *t, struct symbol *out)
 {
     const struct attention_problem *a = &verify_global(x)->attention;
     struct attention_place at;
@@ -85,7 +81,6 @@ bool verify_attention_whole(const struct problem *global, uint64_t row, uint64_t
     if (a->seq == 0 || rows == 0 || row >= attention_query_rows(a) * a->seq)
         return false;
     first = attention_query_at(a, row);
-    *sum_out = verify_contribution(attention_keys_seen(a, first.position + rows - 1)) -
-               verify_contribution(0);
+    *sum_out = verify_contribution(attention_keys_seen(a, first.position + rows - 1)) - verify_contribution(0);
     return first.left >= rows;
 }

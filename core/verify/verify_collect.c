@@ -41,8 +41,7 @@ static void check_crews(struct verifier *v, uint64_t sms)
 
 /* ---- operands ---- */
 
-static bool operand_fits(const struct verifier *v, const struct operand *o, uint64_t rows,
-                         uint64_t cols)
+static bool operand_fits(const struct verifier *v, const struct operand *o, uint64_t rows, uint64_t cols)
 {
     const struct buffer *b;
     uint64_t row, col;
@@ -55,8 +54,7 @@ static bool operand_fits(const struct verifier *v, const struct operand *o, uint
     row = o->offset / b->cols;
     col = o->offset % b->cols;
     /* rectangles of the buffer only: anything else could not be compared byte by byte */
-    return (o->ld == b->cols || rows == 1) && row < b->rows && rows <= b->rows - row &&
-           cols <= b->cols - col;
+    return (o->ld == b->cols || rows == 1) && row < b->rows && rows <= b->rows - row && cols <= b->cols - col;
 }
 
 static bool reachable(const struct verifier *v, struct task_place at, const struct operand *o)
@@ -64,8 +62,8 @@ static bool reachable(const struct verifier *v, struct task_place at, const stru
     return o->rank < v->ranks && world_same_node(v->p->world, o->rank, at.rank);
 }
 
-static void check_source(struct verifier *v, struct task_place at, const struct operand *o,
-                         uint64_t rows, uint64_t cols)
+static void check_source(struct verifier *v, struct task_place at, const struct operand *o, uint64_t rows,
+                         uint64_t cols)
 {
     if (rows == 0 || cols == 0)
         return; /* a bare put has no source */
@@ -128,7 +126,7 @@ static void check_selection(struct verifier *v, struct task_place at, const stru
 
 static void check_indexed(struct verifier *v, struct task_place at, const struct task *t)
 {
-    bool     node = t->a.rank == RANK_NODE, listed = t->select.mode == SELECT_ENTRY;
+    bool node = t->a.rank == RANK_NODE, listed = t->select.mode == SELECT_ENTRY;
     uint64_t stack = node ? v->p->world.gpus_per_node : 1;
     struct operand first = t->a;
 
@@ -170,17 +168,15 @@ static bool back_fits(const struct verifier *v, const struct route *r)
 static void check_route(struct verifier *v, struct task_place at, const struct task *t)
 {
     const struct buffer *b = v->p->buffers;
-    const struct route  *r = t->route;
+    const struct route *r = t->route;
     bool send = r->kind == ROUTE_SEND;
     uint64_t held = r->world.nodes * r->slot_rows;
 
-    if (!buffer_is_control(&b[r->table]) || b[r->table].rows != r->tokens ||
-        b[r->table].cols != r->top_k || !buffer_is_control(&b[r->index]) ||
-        b[r->index].rows < (send ? held : route_rows_max(r)) ||
+    if (!buffer_is_control(&b[r->table]) || b[r->table].rows != r->tokens || b[r->table].cols != r->top_k ||
+        !buffer_is_control(&b[r->index]) || b[r->index].rows < (send ? held : route_rows_max(r)) ||
         (send ? !buffer_is_control(&b[r->counts]) || b[r->counts].rows < r->world.nodes
               : !buffer_is_control(&b[r->list]) ||
-                    b[r->list].rows < route_entries_max(r->capacity, r->tile_rows,
-                                                        route_expert_count(r, at.rank))) ||
+                    b[r->list].rows < route_entries_max(r->capacity, r->tile_rows, route_expert_count(r, at.rank))) ||
         (r->back != NO_BUFFER && !back_fits(v, r)))
         fail_task(v, "bounds", at, "a route whose control buffers have not its table's shape or no room");
 }
@@ -226,15 +222,15 @@ static void check_targets(struct verifier *v, struct task_place at, const struct
 {
     for (uint32_t i = 0; i < t->out_count; i++) {
         const struct operand *o = &t->out[i];
-        bool there = t->op == OP_PUT
-                         ? o->rank < v->ranks && !world_same_node(v->p->world, o->rank, at.rank)
-                         : o->rank == RANK_NODE || o->rank == RANK_EACH || reachable(v, at, o);
+        bool there = t->op == OP_PUT ? o->rank < v->ranks && !world_same_node(v->p->world, o->rank, at.rank)
+                                     : o->rank == RANK_NODE || o->rank == RANK_EACH || reachable(v, at, o);
 
         if (!operand_fits(v, o, t->select.mode == SELECT_ENTRY ? 1 : t->m, t->n))
             fail_task(v, "bounds", at, "a target does not lie inside its buffer");
         else if (!there)
-            fail_task(v, "bounds", at, t->op == OP_PUT ? "a put whose target is not on another node"
-                                                       : "a store to another node: only puts cross");
+            fail_task(v, "bounds", at,
+                      t->op == OP_PUT ? "a put whose target is not on another node"
+                                      : "a store to another node: only puts cross");
     }
     if (t->op == OP_PUT && t->out_count != 1)
         fail_task(v, "bounds", at, "a put has one target");
@@ -245,9 +241,9 @@ static void check_targets(struct verifier *v, struct task_place at, const struct
 /* ---- waits and signals ---- */
 
 struct wait_check {
-    struct verifier  *v;
+    struct verifier *v;
     struct task_place at;
-    bool              blocking; /* a late or step wait was seen */
+    bool blocking; /* a late or step wait was seen */
 };
 
 static bool check_wait(void *arg, const struct wait *w)
@@ -292,15 +288,13 @@ static void check_waits(struct verifier *v, struct task_place at, const struct t
         v->last_blocking[(uint64_t)at.rank * v->p->queue_count + at.queue] = (int64_t)at.index;
 }
 
-static bool signal_allowed(const struct verifier *v, struct task_place at, const struct task *t,
-                           const struct signal *s)
+static bool signal_allowed(const struct verifier *v, struct task_place at, const struct task *t, const struct signal *s)
 {
     if (s->flag >= v->p->flag_count || s->add == 0)
         return false;
     if (t->op == OP_PUT)
         return s->rank == at.rank || (s->rank == t->out[0].rank && s->add == 1);
-    return s->rank == RANK_NODE ||
-           (s->rank < v->ranks && world_same_node(v->p->world, s->rank, at.rank));
+    return s->rank == RANK_NODE || (s->rank < v->ranks && world_same_node(v->p->world, s->rank, at.rank));
 }
 
 /* Counts signallers per flag into signaller_first[flag + 1]. */
@@ -313,9 +307,9 @@ static void check_signals(struct verifier *v, struct task_place at, const struct
         uint32_t first, count;
 
         if (!signal_allowed(v, at, t, s)) {
-            fail_task(v, "flags", at, t->op == OP_PUT
-                                          ? "a put signals its target once, by 1, and its own rank"
-                                          : "a signal to another node, by 0, or to no flag");
+            fail_task(v, "flags", at,
+                      t->op == OP_PUT ? "a put signals its target once, by 1, and its own rank"
+                                      : "a signal to another node, by 0, or to no flag");
             continue;
         }
         count = program_target_ranks(v->p, at.rank, s->rank, &first);
@@ -348,7 +342,7 @@ static void check_task(void *arg, struct task_place at, const struct task *t)
 
 struct access_note {
     struct verifier *v;
-    uint32_t         rank;
+    uint32_t rank;
 };
 
 static void note_access(void *arg, const struct access *a)
@@ -395,8 +389,8 @@ static void check_sums(struct verifier *v, uint64_t flags)
 
         program_print_flag(v->p, flag, name, sizeof name);
         if (v->sums[f] != v->totals[f])
-            verify_fail(v, "flags", "%s on rank %u is signalled %lu times an epoch, declared %lu",
-                        name, rank, (unsigned long)v->sums[f], (unsigned long)v->totals[f]);
+            verify_fail(v, "flags", "%s on rank %u is signalled %lu times an epoch, declared %lu", name, rank,
+                        (unsigned long)v->sums[f], (unsigned long)v->totals[f]);
         if (v->put_raised[f] && signallers > 1)
             verify_fail(v, "flags", "%s on rank %u is raised by a put and by %lu more", name, rank,
                         (unsigned long)signallers - 1);
@@ -428,9 +422,8 @@ static enum status number_tasks(struct verifier *v)
         return ST_MEMORY;
     for (uint64_t q = 0; q < queues; q++) {
         v->last_blocking[q] = -1;
-        v->first_task[q + 1] =
-            v->first_task[q] + program_queue_length(v->p, (uint32_t)(q / v->p->queue_count),
-                                                    (uint32_t)(q % v->p->queue_count));
+        v->first_task[q + 1] = v->first_task[q] + program_queue_length(v->p, (uint32_t)(q / v->p->queue_count),
+                                                                       (uint32_t)(q % v->p->queue_count));
     }
     v->task_count = v->first_task[queues];
     return v->task_count < UINT32_MAX ? ST_OK : ST_MEMORY;
@@ -448,8 +441,7 @@ enum status verify_collect(struct verifier *v, uint64_t sms)
     if (!v->totals || !v->signaller_first || !v->waited || !v->put_raised)
         return ST_MEMORY;
     for (uint64_t f = 0; f < flags; f++)
-        v->totals[f] = program_flag_total(v->p, (uint32_t)(f / v->p->flag_count),
-                                          (uint32_t)(f % v->p->flag_count));
+        v->totals[f] = program_flag_total(v->p, (uint32_t)(f / v->p->flag_count), (uint32_t)(f % v->p->flag_count));
     check_crews(v, sms);
     verify_each_task(v, check_task, v);
     if (v->report->violations)

@@ -13,7 +13,7 @@
 #include "core/verify/verify_coverage.h"
 
 struct patch { /* a rectangle of a buffer that holds one symbol */
-    uint64_t      row, rows, col, cols;
+    uint64_t row, rows, col, cols;
     struct symbol symbol;
 };
 
@@ -22,21 +22,21 @@ struct patch { /* a rectangle of a buffer that holds one symbol */
 
 struct band {
     struct patch *patches;
-    uint32_t      count, room;
+    uint32_t count, room;
 };
 
 struct canvas {
     struct band *bands;
-    uint64_t     band_count;
+    uint64_t band_count;
 };
 
 struct tracing {
-    struct verifier      *v;
+    struct verifier *v;
     const struct problem *global;
-    struct canvas        *canvases; /* [rank * buffers + buffer] */
-    uint64_t             *counters;
-    uint64_t             *next;     /* [rank * queues + queue] */
-    bool                  out_of_memory;
+    struct canvas *canvases; /* [rank * buffers + buffer] */
+    uint64_t *counters;
+    uint64_t *next; /* [rank * queues + queue] */
+    bool out_of_memory;
 };
 
 uint64_t verify_contribution(uint64_t k)
@@ -86,8 +86,7 @@ static void replace(struct tracing *x, uint32_t rank, uint32_t buffer, const str
 }
 
 /* Stores a symbol; fails when something already stands there in this epoch. */
-static void paint(struct tracing *x, uint32_t rank, uint32_t buffer, const struct patch *p,
-                  const struct task_place *by)
+static void paint(struct tracing *x, uint32_t rank, uint32_t buffer, const struct patch *p, const struct task_place *by)
 {
     struct canvas *c = canvas_of(x, rank, buffer);
     char text[VERIFY_TASK_TEXT_BYTES];
@@ -96,14 +95,13 @@ static void paint(struct tracing *x, uint32_t rank, uint32_t buffer, const struc
         for (uint32_t i = 0; i < c->bands[band].count; i++) {
             const struct patch *old = &c->bands[band].patches[i];
 
-            if (p->row >= old->row + old->rows || old->row >= p->row + p->rows ||
-                p->col >= old->col + old->cols || old->col >= p->col + p->cols)
+            if (p->row >= old->row + old->rows || old->row >= p->row + p->rows || p->col >= old->col + old->cols ||
+                old->col >= p->col + p->cols)
                 continue;
             if (by) {
                 verify_describe(x->v, *by, text);
                 verify_fail(x->v, "coverage", "%s[%lu, %lu] of rank %u is written twice in an epoch\n    %s",
-                            x->v->p->buffers[buffer].name, (unsigned long)p->row,
-                            (unsigned long)p->col, rank, text);
+                            x->v->p->buffers[buffer].name, (unsigned long)p->row, (unsigned long)p->col, rank, text);
             }
             return;
         }
@@ -113,8 +111,8 @@ static void paint(struct tracing *x, uint32_t rank, uint32_t buffer, const struc
 }
 
 /* The one symbol that covers a rectangle; false: parts are missing or do not belong together. */
-static bool look(const struct tracing *x, uint32_t rank, uint32_t buffer, uint64_t row, uint64_t rows,
-                 uint64_t col, uint64_t cols, struct symbol *out)
+static bool look(const struct tracing *x, uint32_t rank, uint32_t buffer, uint64_t row, uint64_t rows, uint64_t col,
+                 uint64_t cols, struct symbol *out)
 {
     const struct canvas *c = canvas_of(x, rank, buffer);
     uint64_t covered = 0;
@@ -150,8 +148,7 @@ static uint64_t operand_col(const struct tracing *x, const struct operand *o)
     return o->offset % x->v->p->buffers[o->buffer].cols;
 }
 
-bool verify_look(const struct tracing *x, const struct operand *o, uint64_t rows, uint64_t cols,
-                 struct symbol *out)
+bool verify_look(const struct tracing *x, const struct operand *o, uint64_t rows, uint64_t cols, struct symbol *out)
 {
     if (!look(x, o->rank, o->buffer, operand_row(x, o), rows, operand_col(x, o), cols, out))
         return false;
@@ -171,8 +168,7 @@ const struct program *verify_traced(const struct tracing *x)
 }
 
 /* One step of a GEMM: A[row, k] x B[col, k] gives C[row, col] with the products of k. */
-static bool multiply(const struct tracing *x, uint32_t rank, const struct task *t, uint32_t step,
-                     struct symbol *sum)
+static bool multiply(const struct tracing *x, uint32_t rank, const struct task *t, uint32_t step, struct symbol *sum)
 {
     struct segment segment;
     struct operand a, b;
@@ -234,9 +230,8 @@ static bool replaces(const struct operand *o, const struct operand *addend, uint
 }
 
 /* `addend`: what the task took up, NULL for none. */
-static void store_symbol(struct tracing *x, struct task_place at, const struct task *t,
-                         const struct operand *o, uint64_t cols, const struct operand *addend,
-                         struct symbol symbol)
+static void store_symbol(struct tracing *x, struct task_place at, const struct task *t, const struct operand *o,
+                         uint64_t cols, const struct operand *addend, struct symbol symbol)
 {
     uint32_t first, count = program_target_ranks(x->v->p, at.rank, o->rank, &first);
     struct patch p = {operand_row(x, o), t->m, operand_col(x, o), cols, symbol};
@@ -302,7 +297,7 @@ static void trace_task(struct tracing *x, struct task_place at, const struct tas
 
 struct met {
     const struct tracing *x;
-    uint32_t              rank;
+    uint32_t rank;
 };
 
 static bool total_reached(void *arg, const struct wait *w)
@@ -367,9 +362,11 @@ static void paint_inputs(struct tracing *x, uint32_t rank)
     uint32_t count = program_io(x->v->p, rank, io);
 
     for (uint32_t i = 0; i < count; i++) {
-        struct patch p = {io[i].row, io[i].rows, 0, io[i].cols,
-                          {.tensor = io[i].tensor, .row = io[i].tensor_row - io[i].row,
-                           .col = io[i].tensor_col}};
+        struct patch p = {io[i].row,
+                          io[i].rows,
+                          0,
+                          io[i].cols,
+                          {.tensor = io[i].tensor, .row = io[i].tensor_row - io[i].row, .col = io[i].tensor_col}};
 
         if (io[i].role == IO_INPUT && p.rows && p.cols)
             paint(x, rank, io[i].buffer, &p, NULL);
@@ -377,8 +374,7 @@ static void paint_inputs(struct tracing *x, uint32_t rank)
 }
 
 /* What a patch of an output slice must hold: all contributions. */
-static bool whole_sum(const struct tracing *x, const struct io_slice *io, const struct patch *p,
-                      uint64_t *sum_out)
+static bool whole_sum(const struct tracing *x, const struct io_slice *io, const struct patch *p, uint64_t *sum_out)
 {
     if (io->tensor == TENSOR_O)
         return verify_attention_whole(x->global, io->tensor_row + p->row - io->row, p->rows, sum_out);
@@ -405,15 +401,14 @@ static void check_output(struct tracing *x, uint32_t rank, const struct io_slice
 
             if (p->row / BAND_ROWS != band || !in_slice(io, p))
                 continue; /* seen in its first band; or of another slice */
-            right = whole_sum(x, io, p, &whole) && p->symbol.tensor == io->tensor &&
-                    p->symbol.sum == whole && p->symbol.row == io->tensor_row - io->row &&
-                    p->symbol.col == io->tensor_col;
+            right = whole_sum(x, io, p, &whole) && p->symbol.tensor == io->tensor && p->symbol.sum == whole &&
+                    p->symbol.row == io->tensor_row - io->row && p->symbol.col == io->tensor_col;
             covered += p->rows * p->cols;
             if (right)
                 continue;
-            verify_fail(x->v, "coverage", "%s[%lu..%lu, %lu..%lu] of rank %u holds %s", name,
-                        (unsigned long)p->row, (unsigned long)(p->row + p->rows - 1),
-                        (unsigned long)p->col, (unsigned long)(p->col + p->cols - 1), rank,
+            verify_fail(x->v, "coverage", "%s[%lu..%lu, %lu..%lu] of rank %u holds %s", name, (unsigned long)p->row,
+                        (unsigned long)(p->row + p->rows - 1), (unsigned long)p->col,
+                        (unsigned long)(p->col + p->cols - 1), rank,
                         p->symbol.tensor == io->tensor && p->symbol.sum != whole
                             ? "a sum with contributions missing or counted twice"
                             : "elements of another place");

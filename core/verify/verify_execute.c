@@ -16,20 +16,20 @@
 #include "core/verify/verify_state.h"
 
 struct lane { /* one queue of one rank */
-    uint64_t    next, length;
+    uint64_t next, length;
     struct task task; /* the next one, when `loaded` */
-    bool        loaded;
+    bool loaded;
 };
 
 struct execution {
     struct verifier *v;
-    struct lane     *lanes; /* [rank * queues + queue] */
-    uint64_t        *counters;
-    uint32_t        *epoch; /* of each rank; beyond the last: finished */
-    verify_clock    *begin; /* [rank][rank] */
-    verify_clock    *done;  /* [rank][rank]: joined over the tasks of the current epoch */
-    uint64_t         ordered_before[PROGRAM_QUEUES_MAX]; /* bit q: all of q completes first */
-    uint64_t         blocks_before[PROGRAM_QUEUES_MAX];  /* bit q: its late waits are met first */
+    struct lane *lanes; /* [rank * queues + queue] */
+    uint64_t *counters;
+    uint32_t *epoch;                             /* of each rank; beyond the last: finished */
+    verify_clock *begin;                         /* [rank][rank] */
+    verify_clock *done;                          /* [rank][rank]: joined over the tasks of the current epoch */
+    uint64_t ordered_before[PROGRAM_QUEUES_MAX]; /* bit q: all of q completes first */
+    uint64_t blocks_before[PROGRAM_QUEUES_MAX];  /* bit q: its late waits are met first */
 };
 
 static struct lane *lane_of(const struct execution *x, uint32_t rank, uint32_t queue)
@@ -87,9 +87,9 @@ static bool lane_may_run(const struct execution *x, uint32_t rank, uint32_t queu
 
 struct wait_state {
     const struct execution *x;
-    uint32_t                rank;
-    verify_clock           *clock;   /* NULL: only test */
-    uint32_t                unmet;   /* the first flag whose wait is not met */
+    uint32_t rank;
+    verify_clock *clock; /* NULL: only test */
+    uint32_t unmet;      /* the first flag whose wait is not met */
 };
 
 static bool wait_met(void *arg, const struct wait *w)
@@ -207,8 +207,8 @@ static bool why_stuck(const struct execution *x, uint32_t rank, uint32_t queue, 
 }
 
 /* The first task that has yet to signal the flag, and the lane head in front of it. */
-static bool find_culprit(const struct execution *x, uint32_t rank, uint32_t flag,
-                         struct task_place *task_out, struct task_place *head_out)
+static bool find_culprit(const struct execution *x, uint32_t rank, uint32_t flag, struct task_place *task_out,
+                         struct task_place *head_out)
 {
     const struct verifier *v = x->v;
     uint64_t f = verify_flag_index(v, rank, flag);

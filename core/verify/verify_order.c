@@ -6,8 +6,8 @@
 
 struct clock_join {
     const struct verifier *v;
-    uint32_t               rank;
-    verify_clock          *out;
+    uint32_t rank;
+    verify_clock *out;
 };
 
 static bool join_wait(void *arg, const struct wait *w)
@@ -17,8 +17,7 @@ static bool join_wait(void *arg, const struct wait *w)
     if (j->v->epochs <= w->lag)
         return true;
     for (uint32_t i = 0; i < w->count; i++) {
-        const verify_clock *c =
-            verify_flag_clock(j->v, j->rank, w->flag + i, j->v->epochs - w->lag);
+        const verify_clock *c = verify_flag_clock(j->v, j->rank, w->flag + i, j->v->epochs - w->lag);
 
         for (uint32_t r = 0; r < j->v->ranks; r++)
             if (c[r] > j->out[r])
@@ -27,8 +26,7 @@ static bool join_wait(void *arg, const struct wait *w)
     return true;
 }
 
-void verify_clock_of(const struct verifier *v, uint32_t rank, const struct task *t, uint32_t until,
-                     verify_clock *out)
+void verify_clock_of(const struct verifier *v, uint32_t rank, const struct task *t, uint32_t until, verify_clock *out)
 {
     struct clock_join j = {v, rank, out};
 
@@ -45,16 +43,16 @@ struct event { /* a flag of a rank reaches its total, `back` epochs ago */
 
 struct search {
     const struct verifier *v;
-    struct task_place      x;
-    struct task            x_task;
-    uint32_t               back;  /* of x */
-    uint32_t               rank;  /* whose waits are being added */
-    uint32_t               base;  /* how many epochs ago */
-    struct event          *open;
-    uint64_t               open_count, open_room;
-    uint64_t              *seen;  /* hash set of flag * epochs + back + 1 */
-    uint64_t               seen_count, seen_room;
-    bool                   found;
+    struct task_place x;
+    struct task x_task;
+    uint32_t back; /* of x */
+    uint32_t rank; /* whose waits are being added */
+    uint32_t base; /* how many epochs ago */
+    struct event *open;
+    uint64_t open_count, open_room;
+    uint64_t *seen; /* hash set of flag * epochs + back + 1 */
+    uint64_t seen_count, seen_room;
+    bool found;
 };
 
 static bool signals_event(const struct search *s, struct event e)
@@ -176,14 +174,13 @@ static void expand(struct search *s, struct event e)
         verify_task(v, at, &t);
         s->rank = at.rank;
         s->base = e.back;
-        if (!verify_each_wait(v, at.rank, &t, VERIFY_RESULT, add_wait, s) ||
-            !add_epoch_before(s, at.rank, e.back))
+        if (!verify_each_wait(v, at.rank, &t, VERIFY_RESULT, add_wait, s) || !add_epoch_before(s, at.rank, e.back))
             return;
     }
 }
 
-bool verify_reaches(const struct verifier *v, struct task_place x, uint32_t y_rank,
-                    const struct task *y, uint32_t until, uint32_t back)
+bool verify_reaches(const struct verifier *v, struct task_place x, uint32_t y_rank, const struct task *y,
+                    uint32_t until, uint32_t back)
 {
     struct search s = {.v = v, .x = x, .back = back, .rank = y_rank};
 

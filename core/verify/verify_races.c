@@ -11,27 +11,27 @@
 #include "core/verify/verify_state.h"
 
 struct entry {
-    struct access     access;
+    struct access access;
     struct task_place at;
-    bool              put;
+    bool put;
 };
 
 /* The distinct accesses to one buffer of one window. */
 struct shelf {
     struct entry *entries;
-    uint64_t      count, room;
+    uint64_t count, room;
 };
 
 struct races {
-    struct verifier  *v;
-    struct shelf     *shelves; /* [rank * buffers + buffer] */
-    uint64_t         *known;   /* hash set of what is on the shelves */
-    uint64_t          known_count, known_room;
-    struct task_place at;      /* the task whose accesses are being added */
+    struct verifier *v;
+    struct shelf *shelves; /* [rank * buffers + buffer] */
+    uint64_t *known;       /* hash set of what is on the shelves */
+    uint64_t known_count, known_room;
+    struct task_place at; /* the task whose accesses are being added */
     const struct task *task;
 
-    verify_clock     *clock;
-    bool              out_of_memory;
+    verify_clock *clock;
+    bool out_of_memory;
 };
 
 /* ---- collecting: accesses that cannot be told apart are kept once ---- */
@@ -164,30 +164,26 @@ static bool known_over(const struct races *r, const struct entry *x, uint32_t ba
 }
 
 /* x of `back` epochs ago before y of this one; r->clock is y's. */
-static bool ordered(const struct races *r, const struct entry *x, const struct entry *y,
-                    const struct task *y_task, uint32_t back)
+static bool ordered(const struct races *r, const struct entry *x, const struct entry *y, const struct task *y_task,
+                    uint32_t back)
 {
     r->v->report->orderings++;
-    return known_over(r, x, back) ||
-           verify_reaches(r->v, x->at, y->at.rank, y_task, y->access.until, back);
+    return known_over(r, x, back) || verify_reaches(r->v, x->at, y->at.rank, y_task, y->access.until, back);
 }
 
-static void describe_bytes(const struct races *r, const struct entry *x, const struct entry *y,
-                           char *out, size_t size)
+static void describe_bytes(const struct races *r, const struct entry *x, const struct entry *y, char *out, size_t size)
 {
     const struct access *a = &x->access, *b = &y->access;
     uint64_t row = a->row > b->row ? a->row : b->row, col = a->col > b->col ? a->col : b->col;
     uint64_t row_end = min_u64(a->row + a->rows, b->row + b->rows);
     uint64_t col_end = min_u64(a->col + a->cols, b->col + b->cols);
 
-    snprintf(out, size, "%s[%lu..%lu, %lu..%lu] of rank %u", r->v->p->buffers[a->buffer].name,
-             (unsigned long)row, (unsigned long)row_end - 1, (unsigned long)col,
-             (unsigned long)col_end - 1, a->window);
+    snprintf(out, size, "%s[%lu..%lu, %lu..%lu] of rank %u", r->v->p->buffers[a->buffer].name, (unsigned long)row,
+             (unsigned long)row_end - 1, (unsigned long)col, (unsigned long)col_end - 1, a->window);
 }
 
 /* The edge that is missing, as far as the two tasks tell: what x signals to y's rank, if anything. */
-static void describe_edge(const struct races *r, const struct entry *x, const struct entry *y, char *out,
-                          size_t size)
+static void describe_edge(const struct races *r, const struct entry *x, const struct entry *y, char *out, size_t size)
 {
     const struct program *p = r->v->p;
     char name[64];
@@ -200,8 +196,7 @@ static void describe_edge(const struct races *r, const struct entry *x, const st
         if (y->at.rank - first >= count)
             continue;
         program_print_flag(p, t.signals[i].flag, name, sizeof name);
-        snprintf(out, size, "the first raises %s on rank %u; nothing before the second waits for it", name,
-                 y->at.rank);
+        snprintf(out, size, "the first raises %s on rank %u; nothing before the second waits for it", name, y->at.rank);
         return;
     }
     if (t.signal_count == 0) {
@@ -209,12 +204,10 @@ static void describe_edge(const struct races *r, const struct entry *x, const st
         return;
     }
     program_print_flag(p, t.signals[0].flag, name, sizeof name);
-    snprintf(out, size, "the first raises %s, but not on rank %u, and no chain leads from there", name,
-             y->at.rank);
+    snprintf(out, size, "the first raises %s, but not on rank %u, and no chain leads from there", name, y->at.rank);
 }
 
-static void fail_pair(const struct races *r, const struct entry *x, const struct entry *y,
-                      uint32_t back)
+static void fail_pair(const struct races *r, const struct entry *x, const struct entry *y, uint32_t back)
 {
     char bytes[160], first[VERIFY_TASK_TEXT_BYTES], second[VERIFY_TASK_TEXT_BYTES], when[64] = "";
     char edge[200];
@@ -225,10 +218,11 @@ static void fail_pair(const struct races *r, const struct entry *x, const struct
     if (back)
         snprintf(when, sizeof when, ", %u epoch%s later", back, back > 1 ? "s" : "");
     describe_edge(r, x, y, edge, sizeof edge);
-    verify_fail(r->v, "race", "nothing orders the %s of %s%s\n    by  %.400s\n    %s its %s%s\n    by  %.400s\n"
-                "    missing: %s", x->access.write ? "write" : "read", bytes,
-                x->put ? " by the network" : "", first, back ? "before" : "and",
-                y->access.write ? "write" : "read", when, second, edge);
+    verify_fail(r->v, "race",
+                "nothing orders the %s of %s%s\n    by  %.400s\n    %s its %s%s\n    by  %.400s\n"
+                "    missing: %s",
+                x->access.write ? "write" : "read", bytes, x->put ? " by the network" : "", first,
+                back ? "before" : "and", y->access.write ? "write" : "read", when, second, edge);
 }
 
 static bool overlap(const struct access *a, const struct access *b)
@@ -276,8 +270,7 @@ static bool over_before_end(const struct races *r, const struct entry *e, const 
         const struct signal *s = &t->signals[i];
         uint32_t first, count = program_target_ranks(r->v->p, e->at.rank, s->rank, &first);
 
-        if (e->access.window - first < count &&
-            r->v->waited[verify_flag_index(r->v, e->access.window, s->flag)])
+        if (e->access.window - first < count && r->v->waited[verify_flag_index(r->v, e->access.window, s->flag)])
             return true;
     }
     return false;
@@ -298,14 +291,14 @@ static void check_against_owner(struct races *r, const struct entry *e, const st
     if (e->at.rank != owner && r->clock[owner] < begun) {
         verify_describe(v, e->at, text);
         verify_fail(r->v, "race", "nothing tells that rank %u has %s %s %s\n    %s", owner,
-                    io->role == IO_INPUT ? "written its input" : "read its output", name,
-                    "before this access", text);
+                    io->role == IO_INPUT ? "written its input" : "read its output", name, "before this access", text);
     }
     if (!over_before_end(r, e, &t)) {
         verify_describe(v, e->at, text);
-        verify_fail(r->v, "race", "rank %u may end its epoch before this access to its %s %s: no task of "
-                    "it waits for a signal\n    %s", owner, io->role == IO_INPUT ? "input" : "output",
-                    name, text);
+        verify_fail(r->v, "race",
+                    "rank %u may end its epoch before this access to its %s %s: no task of "
+                    "it waits for a signal\n    %s",
+                    owner, io->role == IO_INPUT ? "input" : "output", name, text);
     }
 }
 

@@ -101,8 +101,7 @@ static void peer_send(struct bench *b, uint32_t gpu, uint32_t peer)
         return;
     f->head++;
     f->busy = true;
-    engine_flow(b->engine, gpu, gpu / NODE_GPUS * NODE_GPUS + peer, spread(b, CHUNK_BYTES), 0,
-                peer_done, b, gpu, peer);
+    engine_flow(b->engine, gpu, gpu / NODE_GPUS * NODE_GPUS + peer, spread(b, CHUNK_BYTES), 0, peer_done, b, gpu, peer);
 }
 
 static void rail_send(struct bench *b, uint32_t gpu);
@@ -139,8 +138,8 @@ static void rail_send(struct bench *b, uint32_t gpu)
     if (f->busy || f->head == f->tail)
         return;
     f->busy = true;
-    engine_flow(b->engine, b->gpus + gpu, b->gpus + (gpu + NODE_GPUS) % b->gpus,
-                spread(b, CHUNK_BYTES), 0, rail_done, b, gpu, f->chunks[f->head++]);
+    engine_flow(b->engine, b->gpus + gpu, b->gpus + (gpu + NODE_GPUS) % b->gpus, spread(b, CHUNK_BYTES), 0, rail_done,
+                b, gpu, f->chunks[f->head++]);
 }
 
 static struct engine *make_engine(uint32_t gpus, enum engine_api api)
@@ -171,8 +170,7 @@ static void report(const struct bench *b)
     assert(tiles == (uint64_t)b->gpus * b->gpus * b->chunks * b->tiles);
     printf("%s: %u GPUs, %u chunks, spread %u %%: simulated %.6f ms, %llu flows, %llu tiles, "
            "%.2f CPU s, %ld MB\n",
-           engine_model(b->engine), b->gpus, b->chunks, b->spread,
-           (double)engine_now_ps(b->engine) * 1e-9,
+           engine_model(b->engine), b->gpus, b->chunks, b->spread, (double)engine_now_ps(b->engine) * 1e-9,
            (unsigned long long)engine_flow_count(b->engine), (unsigned long long)tiles,
            (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
                (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) * 1e-6,
@@ -191,8 +189,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_engine [GPUS [CHUNKS [TILES [SPREAD [kernel|s4u]]]]]\n");
         return 2;
     }
-    b.engine =
-        make_engine(b.gpus, argc > 5 && strcmp(argv[5], "s4u") == 0 ? ENGINE_S4U : ENGINE_AUTO);
+    b.engine = make_engine(b.gpus, argc > 5 && strcmp(argv[5], "s4u") == 0 ? ENGINE_S4U : ENGINE_AUTO);
     b.gpu = calloc(b.gpus, sizeof(b.gpu[0]));
     assert(b.gpu != NULL);
     for (uint32_t chunk = 0; chunk < b.gpus * b.chunks; chunk++)

@@ -4,7 +4,8 @@
  *
  * Two processes on this machine; contestants take turns, RUNS (5) times, and the median counts.  Every sample
  * is printed.  For ofi the plain library is a loop over libfabric on the same provider, first with the same promise
- * (a completed write has been delivered), then without; for verbs it is ib_write_bw of perftest, where that is there. */
+ * (a completed write has been delivered), then without; for verbs it is ib_write_bw of perftest, where that is
+ * there. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,8 +38,7 @@ static void await_flag(struct member *m, uint32_t flag, uint64_t value)
 int bench_put_bandwidth(struct bootstrap *b, void *arg)
 {
     const struct bench *bench = arg;
-    struct member *m = member_open(&bench->setting, b, BENCH_BYTES * BENCH_DEPTH, BENCH_DEPTH, BENCH_DEPTH,
-                                   WAIT_S);
+    struct member *m = member_open(&bench->setting, b, BENCH_BYTES * BENCH_DEPTH, BENCH_DEPTH, BENCH_DEPTH, WAIT_S);
 
     memset(m->window, 1, m->window_bytes);
     member_connect(m);
@@ -50,8 +50,12 @@ int bench_put_bandwidth(struct bootstrap *b, void *arg)
             uint32_t slot = i % BENCH_DEPTH;
             uint64_t at = bench->one_sided ? 0 : (uint64_t)slot * BENCH_BYTES;
 
-            member_put_well(m, (struct put){.peer = 1, .flag = slot, .value = pass * 1000000 + i + 1, .from = at,
-                                            .to = at, .bytes = BENCH_BYTES});
+            member_put_well(m, (struct put){.peer = 1,
+                                            .flag = slot,
+                                            .value = pass * 1000000 + i + 1,
+                                            .from = at,
+                                            .to = at,
+                                            .bytes = BENCH_BYTES});
         }
         member_drain(m);
         *bench->figure = (double)puts * BENCH_BYTES / seconds_since(since_ns) * 1e-6;

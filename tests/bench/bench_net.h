@@ -7,16 +7,16 @@
 #include "member.h"
 
 #define BENCH_BYTES (1u << 20)
-#define BENCH_DEPTH 16 /* writes on their way */
+#define BENCH_DEPTH 16      /* writes on their way */
 #define BENCH_PING_DEPTH 64 /* as a rank's queue of commands has by default */
 
 struct bench {
     struct setting setting;
-    uint32_t       turn;
-    uint32_t       puts, rounds; /* for bandwidth; for latency */
-    bool           one_sided; /* as ib_write_bw: the receiver may sleep, and all puts are of the same bytes */
-    bool           delivered; /* the plain library, too, waits for the delivery of each write */
-    double        *figure; /* MB/s (1e6); us one way */
+    uint32_t turn;
+    uint32_t puts, rounds; /* for bandwidth; for latency */
+    bool one_sided;        /* as ib_write_bw: the receiver may sleep, and all puts are of the same bytes */
+    bool delivered;        /* the plain library, too, waits for the delivery of each write */
+    double *figure;        /* MB/s (1e6); us one way */
 };
 
 /* The transport: puts of 1 MiB, each with its flag; 8 B and a flag there and back; one of 8 B at a time. */

@@ -10,9 +10,9 @@
 #include "backends/net/verbs_device.h"
 #include "bench_net.h"
 
-#define PORT  18515 /* and up, one a turn */
-#define RUNS  3 /* at most */
-#define TRIES 50 /* until the server listens, 0.2 s each */
+#define PORT 18515 /* and up, one a turn */
+#define RUNS 3     /* at most */
+#define TRIES 50   /* until the server listens, 0.2 s each */
 
 bool perftest_is_there(void)
 {
@@ -53,8 +53,8 @@ static int gid_index(const char *device)
     return -1;
 }
 
-/* One end's run.  False: it did not come about, the other end is not there yet.  *mb_s (1e6) stays 0 where a run gives no
- * figure, as now and then in an emulated machine; `said` is what it printed instead. */
+/* One end's run.  False: it did not come about, the other end is not there yet.  *mb_s (1e6) stays 0 where a run gives
+ * no figure, as now and then in an emulated machine; `said` is what it printed instead. */
 static bool write_bw(const struct bench *bench, uint32_t rank, double *mb_s, char *said, size_t said_bytes)
 {
     char device[OPTION_TEXT_BYTES], command[1024], line[512];

@@ -13,26 +13,26 @@
 #include "core/clock.h"
 
 struct plain {
-    struct endpoint   e; /* only for what ofi_fabric_open() asks of one */
+    struct endpoint e; /* only for what ofi_fabric_open() asks of one */
     struct ofi_fabric f;
-    fi_addr_t         peer;
-    uint64_t          to, key;
-    uint8_t          *window;
-    uint64_t          remote; /* writes that have arrived here */
-    uint64_t          sent;   /* own ones completed */
+    fi_addr_t peer;
+    uint64_t to, key;
+    uint8_t *window;
+    uint64_t remote; /* writes that have arrived here */
+    uint64_t sent;   /* own ones completed */
 };
 
 struct plain_address {
-    uint8_t  name[128];
+    uint8_t name[128];
     uint64_t base, key;
 };
 
 static void plain_open(struct plain *p, struct bootstrap *b, const struct bench *bench)
 {
-    struct ofi_options  o;
+    struct ofi_options o;
     struct plain_address mine = {.base = 0}, all[2];
-    size_t              bytes = sizeof mine.name;
-    uint64_t            window_bytes = (uint64_t)BENCH_BYTES * BENCH_DEPTH;
+    size_t bytes = sizeof mine.name;
+    uint64_t window_bytes = (uint64_t)BENCH_BYTES * BENCH_DEPTH;
 
     memset(p, 0, sizeof *p);
     option_defaults(ofi_transport.options, &o);
@@ -57,7 +57,7 @@ static void plain_open(struct plain *p, struct bootstrap *b, const struct bench 
 static void plain_poll(struct plain *p)
 {
     struct fi_cq_data_entry c[8];
-    ssize_t                 n = fi_cq_read(p->f.cq, c, 8);
+    ssize_t n = fi_cq_read(p->f.cq, c, 8);
 
     must(n > 0 || n == -FI_EAGAIN, "fi_cq_read: %s", fi_strerror((int)-n));
     for (ssize_t i = 0; i < n; i++)
@@ -71,12 +71,12 @@ static void plain_poll(struct plain *p)
 
 static void plain_write(struct plain *p, uint64_t at, uint64_t bytes, uint64_t flags)
 {
-    void              *desc = fi_mr_desc(p->f.window);
-    struct iovec       from = {p->window + at, bytes};
-    struct fi_rma_iov  to = {p->to + at, bytes, p->key};
-    struct fi_msg_rma  m = {.msg_iov = &from, .desc = &desc, .iov_count = 1, .addr = p->peer,
-                            .rma_iov = &to, .rma_iov_count = 1};
-    ssize_t            error;
+    void *desc = fi_mr_desc(p->f.window);
+    struct iovec from = {p->window + at, bytes};
+    struct fi_rma_iov to = {p->to + at, bytes, p->key};
+    struct fi_msg_rma m = {
+        .msg_iov = &from, .desc = &desc, .iov_count = 1, .addr = p->peer, .rma_iov = &to, .rma_iov_count = 1};
+    ssize_t error;
 
     while ((error = fi_writemsg(p->f.ep, &m, flags | FI_COMPLETION)) == -FI_EAGAIN)
         plain_poll(p);
@@ -127,7 +127,7 @@ static void write_many(struct plain *p, uint32_t count, uint64_t flags)
 int bench_plain_bandwidth(struct bootstrap *b, void *arg)
 {
     const struct bench *bench = arg;
-    struct plain        p;
+    struct plain p;
 
     plain_open(&p, b, bench);
     must(bootstrap_barrier(b) >= 0, "%s", b->error);
@@ -152,8 +152,8 @@ static void await_remote(struct plain *p, uint64_t count)
 int bench_plain_latency(struct bootstrap *b, void *arg)
 {
     const struct bench *bench = arg;
-    struct plain        p;
-    uint64_t            since_ns = 0;
+    struct plain p;
+    uint64_t since_ns = 0;
 
     plain_open(&p, b, bench);
     must(bootstrap_barrier(b) >= 0, "%s", b->error);
@@ -175,8 +175,8 @@ int bench_plain_latency(struct bootstrap *b, void *arg)
 int bench_plain_completion(struct bootstrap *b, void *arg)
 {
     const struct bench *bench = arg;
-    struct plain        p;
-    uint64_t            since_ns = 0;
+    struct plain p;
+    uint64_t since_ns = 0;
 
     plain_open(&p, b, bench);
     must(bootstrap_barrier(b) >= 0, "%s", b->error);

@@ -8,30 +8,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPS_MAX   4000000
+#define OPS_MAX 4000000
 #define EDGES_MAX 16000000
-#define NONE      UINT32_MAX
+#define NONE UINT32_MAX
 
 enum kind { CALC, SEND, RECV };
 
 struct op {
     enum kind kind;
-    uint32_t  rank, peer, tag;
-    uint64_t  size, end; /* end: longest chain of calcs up to and including it */
-    uint32_t  first_edge, waiting;
+    uint32_t rank, peer, tag;
+    uint64_t size, end; /* end: longest chain of calcs up to and including it */
+    uint32_t first_edge, waiting;
 };
 
 struct edge {
     uint32_t to, next;
 };
 
-static struct op   *ops;
-static uint32_t     op_count, edge_count, rank_count;
+static struct op *ops;
+static uint32_t op_count, edge_count, rank_count;
 static struct edge *edges;
 
 /* Labels of the rank in hand: a letter and a number. */
 static uint32_t *labels[26], label_space[26];
-static size_t    line_number;
+static size_t line_number;
 
 static void refuse(const char *what, const char *line)
 {
@@ -154,8 +154,8 @@ static void match_messages(void)
     for (uint32_t i = 0; i < count; i += 2) {
         const struct op *s = &ops[list[i]], *r = i + 1 < count ? &ops[list[i + 1]] : NULL;
 
-        if (!r || s->kind != SEND || r->kind != RECV || s->peer != r->rank || s->rank != r->peer ||
-            s->tag != r->tag || s->size != r->size) {
+        if (!r || s->kind != SEND || r->kind != RECV || s->peer != r->rank || s->rank != r->peer || s->tag != r->tag ||
+            s->size != r->size) {
             fprintf(stderr, "rank %u tag %u: sent and received do not match\n", s->rank, s->tag);
             exit(EXIT_FAILURE);
         }

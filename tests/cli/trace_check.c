@@ -8,16 +8,16 @@
 #include <string.h>
 
 struct slice {
-    long   pid, tid;
+    long pid, tid;
     double begin, end;
 };
 
 #define THREADS_MAX 100000
 
-static char         *threads[THREADS_MAX]; /* names by tid, the same on every rank */
+static char *threads[THREADS_MAX]; /* names by tid, the same on every rank */
 static struct slice *slices;
-static size_t        slice_count;
-static long          arrows_open;
+static size_t slice_count;
+static long arrows_open;
 
 static void refuse(const json_t *e, const char *why)
 {
@@ -68,7 +68,7 @@ static void check_counter(const json_t *e)
     json_t *value;
 
     number(e, "ts");
-    json_object_foreach(json_object_get(e, "args"), key, value)
+    json_object_foreach (json_object_get(e, "args"), key, value)
         if (!json_is_number(value) || json_number_value(value) < -1e-3)
             refuse(e, key);
 }
@@ -110,7 +110,11 @@ static void check_event(const json_t *e)
         arrows_open += kind[0] == 's' ? 1 : -1;
         break;
     case 'b':
-    case 'e': number(e, "id"); text(e, "name"); text(e, "cat"); break;
+    case 'e':
+        number(e, "id");
+        text(e, "name");
+        text(e, "cat");
+        break;
     default: refuse(e, "ph");
     }
 }
@@ -183,13 +187,13 @@ int main(int argc, char **argv)
     }
     events = json_object_get(root, "traceEvents");
     slices = calloc(json_array_size(events) + 1, sizeof *slices);
-    json_array_foreach(events, i, e)
+    json_array_foreach (events, i, e)
         check_event(e);
     if (arrows_open != 0)
         refuse(root, "an arrow without its other end");
     check_nesting();
     check_head(root);
-    json_array_foreach(events, i, e)
+    json_array_foreach (events, i, e)
         if (strcmp(text(e, "ph"), "X") == 0 && strcmp(text(e, "cat"), "task") == 0)
             print_task(e);
     json_decref(root);

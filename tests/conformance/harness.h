@@ -8,13 +8,13 @@
 
 struct trial {
     const struct backend *backend;
-    const struct kernel  *kernel;
+    const struct kernel *kernel;
     const struct program *program;
-    struct problem        problem;
-    struct timing         timing;
-    uint64_t              seed; /* 0: one of the harness */
-    const char           *options; /* "key=value key=value"; unknown keys are passed over */
-    struct trace         *trace;   /* NULL: none */
+    struct problem problem;
+    struct timing timing;
+    uint64_t seed;       /* 0: one of the harness */
+    const char *options; /* "key=value key=value"; unknown keys are passed over */
+    struct trace *trace; /* NULL: none */
 };
 
 /* False, once aloud, where the backend lacks something here or has a suite of its own that keeps one process

@@ -31,14 +31,12 @@ static uint64_t script_length(const struct program *p, uint32_t rank, uint32_t q
     return rank_of(p, rank)->lengths[queue];
 }
 
-static void script_get(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
-                       struct task *out)
+static void script_get(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *out)
 {
     *out = rank_of(p, rank)->tasks[queue][index];
 }
 
-static uint64_t signals_to(const struct program *p, uint32_t from, const struct task *t,
-                           uint32_t rank, uint32_t flag)
+static uint64_t signals_to(const struct program *p, uint32_t from, const struct task *t, uint32_t rank, uint32_t flag)
 {
     uint64_t sum = 0;
 
@@ -62,8 +60,7 @@ static uint64_t script_total(const struct program *p, uint32_t rank, uint32_t fl
     return sum;
 }
 
-static uint32_t script_io_of(const struct program *p, uint32_t rank,
-                             struct io_slice out[PROGRAM_IO_MAX])
+static uint32_t script_io_of(const struct program *p, uint32_t rank, struct io_slice out[PROGRAM_IO_MAX])
 {
     const struct script_rank *r = rank_of(p, rank);
 
@@ -79,8 +76,8 @@ static uint32_t script_table_size(const struct program *p, uint32_t rank, uint32
     return ((const struct script *)p->state)->segment_count;
 }
 
-static void script_get_segment(const struct program *p, uint32_t rank, uint32_t table,
-                               uint32_t index, struct segment *out)
+static void script_get_segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index,
+                               struct segment *out)
 {
     (void)rank;
     (void)table;
@@ -119,12 +116,10 @@ void script_init(struct program *p, struct world world)
     p->state = s;
 }
 
-uint32_t script_buffer(struct program *p, const char *name, uint64_t rows, uint64_t cols,
-                       uint32_t depth)
+uint32_t script_buffer(struct program *p, const char *name, uint64_t rows, uint64_t cols, uint32_t depth)
 {
     return program_add_buffer(
-        p, (struct buffer){
-               .name = name, .dtype = DTYPE_BF16, .rows = rows, .cols = cols, .depth = depth});
+        p, (struct buffer){.name = name, .dtype = DTYPE_BF16, .rows = rows, .cols = cols, .depth = depth});
 }
 
 uint32_t script_queue_and_crew(struct program *p, const char *name)
@@ -135,8 +130,7 @@ uint32_t script_queue_and_crew(struct program *p, const char *name)
     return queue;
 }
 
-struct task *script_task(struct program *p, uint32_t rank, uint32_t queue, enum op op, uint64_t m,
-                         uint64_t n)
+struct task *script_task(struct program *p, uint32_t rank, uint32_t queue, enum op op, uint64_t m, uint64_t n)
 {
     struct script_rank *r = rank_of(p, rank);
     struct task *t;
@@ -177,8 +171,7 @@ static struct io_slice whole(const struct program *p, uint32_t buffer, uint64_t 
     };
 }
 
-void script_input(struct program *p, uint32_t rank, uint32_t buffer, uint32_t tensor, uint64_t row,
-                  uint64_t col)
+void script_input(struct program *p, uint32_t rank, uint32_t buffer, uint32_t tensor, uint64_t row, uint64_t col)
 {
     struct io_slice slice = whole(p, buffer, row, col);
 

@@ -8,18 +8,17 @@
 
 /* ---- what is expected ---- */
 
-void reference_copy(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
-                    uint64_t rows, uint64_t col, uint64_t cols, int16_t *out)
+void reference_copy(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                    uint64_t col, uint64_t cols, int16_t *out)
 {
     for (uint64_t i = 0; i < rows; i++)
         for (uint64_t j = 0; j < cols; j++)
-            out[i * cols + j] =
-                (int16_t)tensor_value(seed, epoch, TENSOR_A, global->k, row + i, col + j);
+            out[i * cols + j] = (int16_t)tensor_value(seed, epoch, TENSOR_A, global->k, row + i, col + j);
 }
 
 /* C = the sum of the m / SHARD_ROWS shards of A. */
-static void reference_sum(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
-                          uint64_t rows, uint64_t col, uint64_t cols, int16_t *out)
+static void reference_sum(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                          uint64_t col, uint64_t cols, int16_t *out)
 {
     for (uint64_t i = 0; i < rows; i++)
         for (uint64_t j = 0; j < cols; j++) {
@@ -206,8 +205,7 @@ static void put_rows(struct program *p)
     uint32_t in = script_buffer(p, "in", SHARD_ROWS, SHARD_COLS, 1);
     uint32_t inbox = script_buffer(p, "inbox", SHARD_ROWS, SHARD_COLS, 1);
     uint32_t out = script_buffer(p, "out", SHARD_ROWS, SHARD_COLS, 1);
-    uint32_t landed = program_add_flags(p, "landed", SHARD_ROWS),
-             sent = program_add_flags(p, "sent", 1);
+    uint32_t landed = program_add_flags(p, "landed", SHARD_ROWS), sent = program_add_flags(p, "sent", 1);
     uint32_t used = program_add_flags(p, "used", 1), credit = program_add_flags(p, "credit", 1);
     uint32_t queue = script_queue_and_crew(p, "main");
     uint32_t ranks = world_ranks(p->world), rail = p->world.gpus_per_node;
@@ -274,8 +272,7 @@ static void node_targets(struct program *p)
     uint32_t gpus = p->world.gpus_per_node, rows = gpus * SHARD_ROWS;
     uint32_t gathered = script_buffer(p, "gathered", rows, SHARD_COLS, 1);
     uint32_t out = script_buffer(p, "out", rows, SHARD_COLS, 1);
-    uint32_t arrived = program_add_flags(p, "arrived", gpus),
-             credit = program_add_flags(p, "credit", 1);
+    uint32_t arrived = program_add_flags(p, "arrived", gpus), credit = program_add_flags(p, "credit", 1);
     uint32_t queue = script_queue_and_crew(p, "main");
 
     for (uint32_t r = 0; r < world_ranks(p->world); r++) {
@@ -313,8 +310,7 @@ static void joined_mixed(struct program *p)
     uint32_t sum = script_buffer(p, "sum", SHARD_ROWS, SHARD_COLS, 1);
     uint32_t out = script_buffer(p, "out", SHARD_ROWS, SHARD_COLS, 1);
     uint32_t arrived = program_add_flags(p, "arrived", SHARD_ROWS);
-    uint32_t summed = program_add_flags(p, "summed", SHARD_ROWS),
-             credit = program_add_flags(p, "credit", 1);
+    uint32_t summed = program_add_flags(p, "summed", SHARD_ROWS), credit = program_add_flags(p, "credit", 1);
     uint32_t comm = script_queue_and_crew(p, "comm"), work = script_queue_and_crew(p, "work");
 
     program_crew_drains(p, 0, work);

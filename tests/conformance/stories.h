@@ -6,15 +6,14 @@
 #include "core/program.h"
 
 struct story {
-    const char   *name;
-    struct world  world;
-    void        (*build)(struct program *p); /* p->world is set */
+    const char *name;
+    struct world world;
+    void (*build)(struct program *p); /* p->world is set */
     struct problem problem;
-    void        (*reference)(const struct problem *global, uint64_t seed, uint64_t epoch,
-                             uint64_t row, uint64_t rows, uint64_t col, uint64_t cols,
-                             int16_t *out);
-    const char   *mentions; /* stories that must fail: stands in the report */
-    enum status   status;
+    void (*reference)(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                      uint64_t col, uint64_t cols, int16_t *out);
+    const char *mentions; /* stories that must fail: stands in the report */
+    enum status status;
 };
 
 extern const struct story stories[];
@@ -31,7 +30,7 @@ enum { SHARD_ROWS = 8, SHARD_COLS = 16 };
 void story_in_out(struct program *p, uint32_t rank, uint32_t in, uint32_t out, uint32_t shown_rank);
 
 /* C = A. */
-void reference_copy(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
-                    uint64_t rows, uint64_t col, uint64_t cols, int16_t *out);
+void reference_copy(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                    uint64_t col, uint64_t cols, int16_t *out);
 
 #endif

@@ -5,8 +5,7 @@
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 /* Every rank shows its own shard, after a wait that `spoil` adds. */
-static void show_own(struct program *p,
-                     void (*spoil)(struct program *p, uint32_t queue, uint32_t rank))
+static void show_own(struct program *p, void (*spoil)(struct program *p, uint32_t queue, uint32_t rank))
 {
     uint32_t in = script_buffer(p, "in", SHARD_ROWS, SHARD_COLS, 1);
     uint32_t out = script_buffer(p, "out", SHARD_ROWS, SHARD_COLS, 1);

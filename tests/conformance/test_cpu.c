@@ -117,8 +117,7 @@ START_TEST(time_out_ends_a_run)
                                 .options = "timeout=1ms"},
                 r);
     ck_assert_int_eq(r->status, ST_HANG);
-    ck_assert_msg(strstr(r->report, "time-out") && strstr(r->report, "late[0] is 0, wanted 1"),
-                  "%s", r->report);
+    ck_assert_msg(strstr(r->report, "time-out") && strstr(r->report, "late[0] is 0, wanted 1"), "%s", r->report);
     program_fini(&p);
     free(r);
 }

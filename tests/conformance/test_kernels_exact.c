@@ -19,22 +19,16 @@
 static const struct variant {
     const char *kernel, *params;
 } variants[] = {
-    {"ag_gemm",
-     "chunk=1KiB panels=3 tile_m=16 tile_n=32 inter=direct order=arrival join=false depth=1"},
+    {"ag_gemm", "chunk=1KiB panels=3 tile_m=16 tile_n=32 inter=direct order=arrival join=false depth=1"},
     {"ag_gemm",
      "chunk=512B panels=2 tile_m=32 tile_n=16 inter=ring order=rank group=2 send_sms=2 depth=3 fan_out=each"},
     {"ag_gemm", "chunk=64B tile_m=8 tile_n=64 inter=ring order=local group=1 depth=2 comm_sms=2"},
     {"gemm_rs", "reduce=switch chunk=2KiB tile_m=16 tile_n=16 order=rotate depth=1 join=false"},
-    {"gemm_rs",
-     "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank group=1 depth=1 send_sms=2"},
-    {"gemm_rs",
-     "reduce=crew chunk=64B tile_m=8 tile_n=32 order=interleave group=2 depth=3 join=true replicate=true"},
-    {"gemm_ar",
-     "reduce=crew chunk=2KiB tile_m=16 tile_n=16 order=rotate inter=ring depth=1 join=false"},
-    {"gemm_ar",
-     "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank inter=direct group=1 depth=1"},
-    {"gemm_ar",
-     "reduce=switch chunk=64B tile_m=8 tile_n=32 order=interleave inter=ring depth=3 join=true"},
+    {"gemm_rs", "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank group=1 depth=1 send_sms=2"},
+    {"gemm_rs", "reduce=crew chunk=64B tile_m=8 tile_n=32 order=interleave group=2 depth=3 join=true replicate=true"},
+    {"gemm_ar", "reduce=crew chunk=2KiB tile_m=16 tile_n=16 order=rotate inter=ring depth=1 join=false"},
+    {"gemm_ar", "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank inter=direct group=1 depth=1"},
+    {"gemm_ar", "reduce=switch chunk=64B tile_m=8 tile_n=32 order=interleave inter=ring depth=3 join=true"},
     {"ring_attention", "chunk=2KiB tile_m=16 split=1 layout=zigzag order=head depth=1 join=false"},
     {"ring_attention", "chunk=512B tile_m=32 split=3 layout=run order=owner depth=3 send_sms=2"},
     {"ring_attention", "chunk=64KiB tile_m=8 split=0 layout=zigzag order=owner join=true"},
@@ -80,8 +74,7 @@ static struct setup setup_of(int i, const struct kernel *k)
 
     if (i == SETUP_COUNT - 1)
         return (struct setup){{8, 8}, problems[1]};
-    return (struct setup){(gemm ? worlds : attention_worlds)[i / COUNT(shapes)],
-                          problems[i % COUNT(shapes)]};
+    return (struct setup){(gemm ? worlds : attention_worlds)[i / COUNT(shapes)], problems[i % COUNT(shapes)]};
 }
 
 static int kernel_count(void)
@@ -122,8 +115,8 @@ static int backend_count(void)
     return count;
 }
 
-static void run_exactly(const struct backend *b, const struct variant *v, enum form form,
-                        struct world world, struct problem shape)
+static void run_exactly(const struct backend *b, const struct variant *v, enum form form, struct world world,
+                        struct problem shape)
 {
     struct problem problem = is_moe(kernel_named(v->kernel)) ? moe_like(shape) : shape;
     const struct kernel *kernel = kernel_named(v->kernel);
@@ -143,12 +136,11 @@ static void run_exactly(const struct backend *b, const struct variant *v, enum f
                                 .timing = {.mode = TIMING_PIPELINED, .warmup = 1, .iterations = 2},
                                 .options = "fifo=3 jitter=0.3"},
                 r);
-    ck_assert_msg(
-        r->status == ST_OK && r->elements_wrong == 0 && r->elements_checked > 0,
-        "%s: %s (%s) %s, %u x %u ranks, %s: %s, %llu elements checked\n%s",
-        b->name, v->kernel, v->params, form == FORM_FUSED ? "fused" : "unfused", world.nodes,
-        world.gpus_per_node, problem_text(kernel->family, &problem, text), status_text(r->status),
-        (unsigned long long)r->elements_checked, r->report);
+    ck_assert_msg(r->status == ST_OK && r->elements_wrong == 0 && r->elements_checked > 0,
+                  "%s: %s (%s) %s, %u x %u ranks, %s: %s, %llu elements checked\n%s", b->name, v->kernel, v->params,
+                  form == FORM_FUSED ? "fused" : "unfused", world.nodes, world.gpus_per_node,
+                  problem_text(kernel->family, &problem, text), status_text(r->status),
+                  (unsigned long long)r->elements_checked, r->report);
     program_fini(&program);
     free(r);
 }
@@ -173,8 +165,8 @@ START_TEST(large_kernel_is_exact)
         .attention = {.seq = 600, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 128, .causal = true}};
     const struct kernel *k = kernels[_i / backend_count()];
 
-    run_exactly(backends[_i % backend_count()], &(struct variant){k->name, ""}, FORM_FUSED,
-                (struct world){2, 4}, k->family == &problem_attention ? attention : gemm);
+    run_exactly(backends[_i % backend_count()], &(struct variant){k->name, ""}, FORM_FUSED, (struct world){2, 4},
+                k->family == &problem_attention ? attention : gemm);
 }
 END_TEST
 
@@ -208,8 +200,8 @@ START_TEST(every_choice_is_tried)
             continue;
         snprintf(choices, sizeof choices, "%s", text);
         for (char *value; (value = strsep(&rest, "|"));)
-            ck_assert_msg(is_tried(kernels[_i], o, value), "%s: no variant with %s=%s",
-                          kernels[_i]->name, o->name, value);
+            ck_assert_msg(is_tried(kernels[_i], o, value), "%s: no variant with %s=%s", kernels[_i]->name, o->name,
+                          value);
     }
 }
 END_TEST

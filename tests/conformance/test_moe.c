@@ -31,15 +31,14 @@ static const uint64_t seeds[] = {1, 2, 3};
 
 struct outcome {
     struct run_result result;
-    struct problem    problem;
+    struct problem problem;
 };
 
 static struct outcome *run(const struct kernel *k, const struct backend *b, const struct moe_problem *moe,
-                           struct world world, const char *text, enum form form, uint64_t seed,
-                           const char *options)
+                           struct world world, const char *text, enum form form, uint64_t seed, const char *options)
 {
     struct outcome *o = calloc(1, sizeof *o);
-    struct program  program = {0};
+    struct program program = {0};
 
     o->problem.moe = *moe;
     harness_emit(k, &o->problem, world, form, text, &program);
@@ -75,7 +74,8 @@ static int backend_count(void)
 START_TEST(routings_are_exact)
 {
     int i = _i * harness_stride();
-    int seed = harness_digit(&i, COUNT(seeds)), w = harness_digit(&i, COUNT(worlds)), p = harness_digit(&i, MOE_PROBLEMS);
+    int seed = harness_digit(&i, COUNT(seeds)), w = harness_digit(&i, COUNT(worlds)),
+        p = harness_digit(&i, MOE_PROBLEMS);
     const struct kernel *k = layers[harness_digit(&i, COUNT(layers))];
     int text = (seed + w + p) % COUNT(params); /* both of them, and both forms, over seeds and backends */
     enum form form = (seed / 2 + w + i) % 2 ? FORM_UNFUSED : FORM_FUSED;
@@ -86,8 +86,8 @@ START_TEST(routings_are_exact)
         return;
     moe.capacity = 1e3; /* as many as there can be */
     o = run(k, backends[i], &moe, worlds[w], params[text], form, seeds[seed], "fifo=3 jitter=0.3");
-    ck_assert_msg(o->result.status == ST_OK && o->result.elements_wrong == 0 &&
-                      o->result.elements_checked > 0 && o->result.rows_dropped == 0,
+    ck_assert_msg(o->result.status == ST_OK && o->result.elements_wrong == 0 && o->result.elements_checked > 0 &&
+                      o->result.rows_dropped == 0,
                   "%s, %s, problem %d, %u x %u, seed %d: %s\n%s", backends[i]->name, k->name, p, worlds[w].nodes,
                   worlds[w].gpus_per_node, seed, status_text(o->result.status), o->result.report);
     free(o);
@@ -140,8 +140,13 @@ START_TEST(traffic_between_nodes_is_sparse)
     static const uint32_t nodes[] = {2, 4, 8};
     int i = _i, n = harness_digit(&i, COUNT(nodes)), routing = harness_digit(&i, 4);
     struct world world = {nodes[n], 2};
-    struct moe_problem moe = {.tokens = 400, .hidden = 32, .inter = 16, .experts = 64, .top_k = 4,
-                              .routing = (uint32_t)routing, .capacity = 1e3};
+    struct moe_problem moe = {.tokens = 400,
+                              .hidden = 32,
+                              .inter = 16,
+                              .experts = 64,
+                              .top_k = 4,
+                              .routing = (uint32_t)routing,
+                              .capacity = 1e3};
     uint64_t sparse = 0, dense = 0;
     struct outcome *o;
 
@@ -166,11 +171,11 @@ END_TEST
 
 enum fault {
     FAULT_NONE,
-    FAULT_MISSING,   /* one choice of each token is left out */
-    FAULT_WEIGHT,    /* each token is summed with the weights of the one before */
-    FAULT_UNIT,      /* all weights are 1 */
-    FAULT_ZERO,      /* the result is all zero */
-    FAULT_STALE,     /* tokens are those of the epoch before */
+    FAULT_MISSING,    /* one choice of each token is left out */
+    FAULT_WEIGHT,     /* each token is summed with the weights of the one before */
+    FAULT_UNIT,       /* all weights are 1 */
+    FAULT_ZERO,       /* the result is all zero */
+    FAULT_STALE,      /* tokens are those of the epoch before */
     FAULT_STALE_DOWN, /* one matrix of all experts is */
     FAULT_PLACE,      /* neighbours sum the rows that the other should */
     FAULT_SOURCE,     /* the first GEMM reads its weights one row off */
@@ -178,7 +183,7 @@ enum fault {
 };
 
 static struct program sound;
-static enum fault     fault;
+static enum fault fault;
 
 static void swap_places(uint32_t rank, uint32_t queue, uint64_t index, struct task *t)
 {
@@ -213,8 +218,8 @@ static void faulty_task(const struct program *p, uint32_t rank, uint32_t queue, 
         c->terms = 0;
 }
 
-static void faulty_input(const struct problem *global, uint64_t seed, uint64_t epoch, uint32_t tensor,
-                         uint64_t row, uint64_t col, uint64_t count, float *out)
+static void faulty_input(const struct problem *global, uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t row,
+                         uint64_t col, uint64_t count, float *out)
 {
     bool stale = (fault == FAULT_STALE && tensor == TENSOR_A) || (fault == FAULT_STALE_DOWN && tensor == TENSOR_DOWN);
 
@@ -240,15 +245,18 @@ static uint32_t sound_io(const struct program *p, uint32_t rank, struct io_slice
 }
 
 static const struct program_ops faulty_ops = {
-    .queue_length = sound_queue_length, .task = faulty_task, .flag_total = sound_flag_total, .io = sound_io,
+    .queue_length = sound_queue_length,
+    .task = faulty_task,
+    .flag_total = sound_flag_total,
+    .io = sound_io,
 };
 
 START_TEST(faults_leave_the_bound)
 {
     struct kernel k = moe_dispatch_ffn_combine_kernel;
     struct bounded_check bounded = *k.bounded;
-    struct problem problem = {.moe = {.tokens = 96, .hidden = 64, .inter = 48, .experts = 24, .top_k = 4,
-                                      .capacity = 1e3}};
+    struct problem problem = {
+        .moe = {.tokens = 96, .hidden = 64, .inter = 48, .experts = 24, .top_k = 4, .capacity = 1e3}};
     struct world world = _i % 2 ? (struct world){1, 4} : (struct world){2, 2};
     struct run_result *r;
     struct program faulty;
@@ -262,9 +270,13 @@ START_TEST(faults_leave_the_bound)
     harness_emit(&k, &problem, world, FORM_FUSED, params[0], &sound);
     faulty = sound;
     faulty.ops = &faulty_ops;
-    harness_run(&(struct trial){.backend = backend_named("sim"), .kernel = &k, .program = &faulty,
-                                .problem = problem, .options = "",
-                                .timing = {.mode = TIMING_PIPELINED, .warmup = 1, .iterations = 1}}, r);
+    harness_run(&(struct trial){.backend = backend_named("sim"),
+                                .kernel = &k,
+                                .program = &faulty,
+                                .problem = problem,
+                                .options = "",
+                                .timing = {.mode = TIMING_PIPELINED, .warmup = 1, .iterations = 1}},
+                r);
     ck_assert_uint_gt(r->elements_checked, 0);
     ck_assert_msg(r->status == (fault == FAULT_NONE ? ST_OK : ST_WRONG), "fault %d: %s", fault, r->report);
     if (fault != FAULT_NONE) /* by far, not by chance */
@@ -280,7 +292,7 @@ START_TEST(choices_differ_and_change)
 {
     struct moe_problem moe = moe_problems[_i];
     int32_t a[MOE_TOP_K_MAX], b[MOE_TOP_K_MAX];
-    bool    changes = false;
+    bool changes = false;
 
     for (uint64_t token = 0; token < moe.tokens; token++) {
         moe_choices(&moe, 1, 1, token, a);

@@ -32,7 +32,8 @@ static struct problem same_problem(const struct problem *problem, struct world w
 static void run_story(const struct story *s, const struct backend *b, const struct setting *setting,
                       struct run_result *r)
 {
-    struct kernel kernel = {.name = s->name, .family = &problem_gemm, .global = same_problem, .reference = s->reference};
+    struct kernel kernel = {
+        .name = s->name, .family = &problem_gemm, .global = same_problem, .reference = s->reference};
     struct program program = {0};
 
     script_init(&program, s->world);
@@ -69,8 +70,7 @@ START_TEST(story_comes_out_right)
         return;
     }
     run_story(s, b, setting, r);
-    ck_assert_msg(r->status == ST_OK, "%s: %s: %s\n%s", b->name, s->name, status_text(r->status),
-                  r->report);
+    ck_assert_msg(r->status == ST_OK, "%s: %s: %s\n%s", b->name, s->name, status_text(r->status), r->report);
     ck_assert_uint_gt(r->elements_checked, 0);
     ck_assert_uint_eq(r->elements_wrong, 0);
     ck_assert_uint_ge(r->sample_count, 1);
@@ -93,10 +93,8 @@ START_TEST(story_fails_as_it_must)
     run_story(s, b, &settings[0], r);
     if (getenv("MKERNEL_TEST_SHOW"))
         fprintf(stderr, "%s: %s: %s\n%s\n", b->name, s->name, status_text(r->status), r->report);
-    ck_assert_msg(r->status == s->status, "%s: %s: %s\n%s", b->name, s->name,
-                  status_text(r->status), r->report);
-    ck_assert_msg(strstr(r->report, s->mentions), "%s: %s: no \"%s\" in\n%s", b->name, s->name,
-                  s->mentions, r->report);
+    ck_assert_msg(r->status == s->status, "%s: %s: %s\n%s", b->name, s->name, status_text(r->status), r->report);
+    ck_assert_msg(strstr(r->report, s->mentions), "%s: %s: no \"%s\" in\n%s", b->name, s->name, s->mentions, r->report);
     free(r);
 }
 END_TEST
@@ -108,8 +106,7 @@ int main(void)
 
     tcase_set_timeout(right, 120);
     tcase_set_timeout(failing, 120);
-    tcase_add_loop_test(right, story_comes_out_right, 0,
-                        backend_count() * COUNT(settings) * story_count);
+    tcase_add_loop_test(right, story_comes_out_right, 0, backend_count() * COUNT(settings) * story_count);
     tcase_add_loop_test(failing, story_fails_as_it_must, 0, backend_count() * failing_story_count);
     suite_add_tcase(suite, right);
     suite_add_tcase(suite, failing);

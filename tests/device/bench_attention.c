@@ -66,8 +66,8 @@ static void write_noise(const struct contestant *x)
     for (uint32_t rank = 0; rank < x->rig.rank_count; rank++)
         for (uint32_t i = 0; i < x->program.buffer_count; i++) {
             const struct buffer *b = &x->program.buffers[i];
-            struct gpu_input in = {.address = (uintptr_t)x->rig.ranks[rank].window +
-                                              program_buffer_offset(&x->program, i, 0),
+            struct gpu_input in = {.address =
+                                       (uintptr_t)x->rig.ranks[rank].window + program_buffer_offset(&x->program, i, 0),
                                    .ld = b->cols,
                                    .rows = b->rows * b->depth,
                                    .cols = b->cols,
@@ -106,8 +106,7 @@ static struct contestant *enter(const char *name, struct bench_attention shape)
     return x;
 }
 
-static struct contestant *enter_ring(const char *name, const char *params_text, enum form form,
-                                     struct problem problem)
+static struct contestant *enter_ring(const char *name, const char *params_text, enum form form, struct problem problem)
 {
     const struct kernel *k = &ring_attention_kernel;
     struct contestant *x = calloc(1, sizeof *x);
@@ -127,13 +126,10 @@ static struct contestant *enter_ring(const char *name, const char *params_text, 
 
         assert(value);
         *value++ = '\0';
-        must(option_parse(option_find(k->options, pair), params, value, NULL, why, sizeof why) ==
-                 ST_OK,
-             pair, why);
+        must(option_parse(option_find(k->options, pair), params, value, NULL, why, sizeof why) == ST_OK, pair, why);
     }
-    must(k->emit(&x->problem, (struct world){1, 4}, &machine, form, params, &x->program,
-                 &complaint) == ST_OK,
-         name, complaint.text);
+    must(k->emit(&x->problem, (struct world){1, 4}, &machine, form, params, &x->program, &complaint) == ST_OK, name,
+         complaint.text);
     free(params);
     prepare(x, k);
     return x;
@@ -189,8 +185,7 @@ static float median(const struct contestant *x)
     return sorted[x->count / 2];
 }
 
-static void print(const char *bench, const char *shape, const struct contestant *x, double flop,
-                  float base)
+static void print(const char *bench, const char *shape, const struct contestant *x, double flop, float base)
 {
     float ms = median(x);
 
@@ -200,12 +195,11 @@ static void print(const char *bench, const char *shape, const struct contestant 
     for (uint32_t i = 0; i < x->count; i++)
         printf("%s%.4f", i ? ", " : "", x->ms[i]);
     printf("]}\n");
-    fprintf(stderr, "%-10s %-24s %-16s %9.4f ms %7.1f TFLOP/s  this/first %.3f\n", bench, shape,
-            x->name, ms, flop / ms / 1e9, ms / base);
+    fprintf(stderr, "%-10s %-24s %-16s %9.4f ms %7.1f TFLOP/s  this/first %.3f\n", bench, shape, x->name, ms,
+            flop / ms / 1e9, ms / base);
 }
 
-static void hold(const char *bench, const char *shape, double flop, struct contestant **all,
-                 uint32_t count)
+static void hold(const char *bench, const char *shape, double flop, struct contestant **all, uint32_t count)
 {
     for (uint32_t turn = 0; turn < TURNS; turn++)
         for (uint32_t i = 0; i < count; i++) {
@@ -225,13 +219,13 @@ static void hold(const char *bench, const char *shape, double flop, struct conte
 
 static void bench_walks(uint64_t heads, uint64_t seq, uint64_t dim, bool causal)
 {
-    struct bench_attention shape = {.heads = heads, .seq = seq, .queries = seq, .dim = dim,
-                                    .causal = causal, .segments = 1, .ranks = 1};
+    struct bench_attention shape = {
+        .heads = heads, .seq = seq, .queries = seq, .dim = dim, .causal = causal, .segments = 1, .ranks = 1};
     struct contestant *all[4];
     char text[80];
 
-    snprintf(text, sizeof text, "%llux%llux%llu%s", (unsigned long long)heads,
-             (unsigned long long)seq, (unsigned long long)dim, causal ? " causal" : "");
+    snprintf(text, sizeof text, "%llux%llux%llu%s", (unsigned long long)heads, (unsigned long long)seq,
+             (unsigned long long)dim, causal ? " causal" : "");
     all[0] = enter("whole", shape);
     shape.segments = 4;
     shape.walk = WALK_STEPPED;
@@ -245,10 +239,8 @@ static void bench_walks(uint64_t heads, uint64_t seq, uint64_t dim, bool causal)
 
 static void bench_ring(uint64_t seq)
 {
-    struct problem problem = {.attention = {.seq = seq, .batch = 4, .heads = 16, .kv_heads = 16,
-                                            .head_dim = 128}};
-    struct bench_attention bound = {.heads = 64, .seq = seq, .queries = seq / 4, .dim = 128,
-                                    .segments = 1, .ranks = 4};
+    struct problem problem = {.attention = {.seq = seq, .batch = 4, .heads = 16, .kv_heads = 16, .head_dim = 128}};
+    struct bench_attention bound = {.heads = 64, .seq = seq, .queries = seq / 4, .dim = 128, .segments = 1, .ranks = 4};
     struct contestant *all[5];
     char text[80];
 
@@ -266,9 +258,13 @@ static void bench_ring(uint64_t seq)
 static int serve(char **argument)
 {
     uint64_t seq = strtoull(argument[1], NULL, 10);
-    struct bench_attention shape = {.heads = strtoull(argument[0], NULL, 10), .seq = seq,
-                                    .queries = seq, .dim = strtoull(argument[2], NULL, 10),
-                                    .causal = argument[3][0] == '1', .segments = 1, .ranks = 1};
+    struct bench_attention shape = {.heads = strtoull(argument[0], NULL, 10),
+                                    .seq = seq,
+                                    .queries = seq,
+                                    .dim = strtoull(argument[2], NULL, 10),
+                                    .causal = argument[3][0] == '1',
+                                    .segments = 1,
+                                    .ranks = 1};
     struct contestant *x = enter("attention", shape);
     char line[32];
 

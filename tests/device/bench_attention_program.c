@@ -7,8 +7,8 @@ enum { TILE = 128, GROUP_BYTES = 64 << 20, PART = 4, LSE = 5 };
 
 struct state {
     struct bench_attention shape;
-    uint64_t tiles; /* of a head */
-    uint64_t group; /* heads whose tiles take turns, so that the longest come first */
+    uint64_t tiles;           /* of a head */
+    uint64_t group;           /* heads whose tiles take turns, so that the longest come first */
     uint32_t present, linked; /* flags: of a segment; of a tile's link */
 };
 
@@ -23,13 +23,12 @@ static struct place place_at(const struct state *g, uint64_t i)
     uint64_t first = in_link / (g->group * g->tiles) * g->group;
     uint64_t heads = min_u64(g->group, g->shape.heads - first), rest = in_link - first * g->tiles;
 
-    return (struct place){.head = first + rest % heads,
-                          .tile = g->tiles - 1 - rest / heads,
-                          .link = (uint32_t)(i / all)};
+    return (struct place){
+        .head = first + rest % heads, .tile = g->tiles - 1 - rest / heads, .link = (uint32_t)(i / all)};
 }
 
-static struct operand rows(const struct state *g, uint32_t rank, uint32_t buffer, uint64_t head,
-                           uint64_t per_head, uint64_t row)
+static struct operand rows(const struct state *g, uint32_t rank, uint32_t buffer, uint64_t head, uint64_t per_head,
+                           uint64_t row)
 {
     return (struct operand){rank, buffer, (head * per_head + row) * g->shape.dim, g->shape.dim};
 }
@@ -59,8 +58,7 @@ static void link_task(const struct state *g, uint32_t rank, const struct place *
 }
 
 /* The first task says that all segments are there, to the next epoch. */
-static void make_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t i,
-                      struct task *t)
+static void make_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t i, struct task *t)
 {
     const struct state *g = p->state;
     struct place at;
@@ -91,8 +89,7 @@ static uint64_t length(const struct program *p, uint32_t rank, uint32_t queue)
 
     (void)rank;
     (void)queue;
-    return g->shape.heads * g->tiles * links(g) +
-           (g->shape.walk == WALK_STEPPED ? g->shape.segments : 0);
+    return g->shape.heads * g->tiles * links(g) + (g->shape.walk == WALK_STEPPED ? g->shape.segments : 0);
 }
 
 static uint64_t flag_total(const struct program *p, uint32_t rank, uint32_t flag)
@@ -118,8 +115,7 @@ static uint32_t table_size(const struct program *p, uint32_t rank, uint32_t tabl
     return ((const struct state *)p->state)->shape.segments;
 }
 
-static void segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t i,
-                    struct segment *out)
+static void segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t i, struct segment *out)
 {
     const struct state *g = p->state;
 
@@ -129,8 +125,7 @@ static void segment(const struct program *p, uint32_t rank, uint32_t table, uint
     out->position = part_begin(g->shape.seq, g->shape.segments, i);
     out->a_offset = out->b_offset = out->position * g->shape.dim;
     if (g->shape.walk == WALK_STEPPED)
-        out->wait = (struct wait){
-            .flag = g->present + i, .count = 1, .lag = 1, .value = FLAG_TOTAL};
+        out->wait = (struct wait){.flag = g->present + i, .count = 1, .lag = 1, .value = FLAG_TOTAL};
 }
 
 static void free_state(struct program *p)
@@ -164,11 +159,8 @@ void bench_attention(struct program *p, const struct bench_attention *shape)
     struct state *g = calloc(1, sizeof *g);
 
     assert(g);
-    *p = (struct program){.kernel = "attention",
-                          .variant = "bench",
-                          .world = {1, shape->ranks},
-                          .ops = &ops,
-                          .state = g};
+    *p = (struct program){
+        .kernel = "attention", .variant = "bench", .world = {1, shape->ranks}, .ops = &ops, .state = g};
     *g = (struct state){.shape = *shape, .tiles = ceil_div(shape->queries, TILE), .group = 1};
     if (shape->causal)
         g->group = max_u64(1, GROUP_BYTES / (shape->seq * shape->dim * 4));

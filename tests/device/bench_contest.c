@@ -59,8 +59,7 @@ void contest_prepare(struct contestant *x, const struct kernel *kernel, const ch
         if (!value)
             continue;
         *value++ = '\0';
-        must(option_parse(option_find(cuda_backend.options, pair), &x->options, value, NULL, why,
-                          sizeof why) == ST_OK,
+        must(option_parse(option_find(cuda_backend.options, pair), &x->options, value, NULL, why, sizeof why) == ST_OK,
              pair, why);
     }
     x->job = (struct job){.program = &x->program,
@@ -95,20 +94,16 @@ struct contestant *contest_enter_kernel(struct contest *c, const char *name, con
         if (!value)
             continue;
         *value++ = '\0';
-        must(option_parse(option_find(k->options, pair), params, value, NULL, why, sizeof why) ==
-                 ST_OK,
-             pair, why);
+        must(option_parse(option_find(k->options, pair), params, value, NULL, why, sizeof why) == ST_OK, pair, why);
     }
-    must(k->emit(&x->problem, world, &machine, form, params, &x->program, &complaint) == ST_OK,
-         name, complaint.text);
+    must(k->emit(&x->problem, world, &machine, form, params, &x->program, &complaint) == ST_OK, name, complaint.text);
     free(params);
     contest_prepare(x, k, "");
     return x;
 }
 
 struct contestant *contest_enter_cublas(struct contest *c, const char *name, struct cublas *blas,
-                                        struct problem problem, uint64_t groups,
-                                        const uint64_t *rows)
+                                        struct problem problem, uint64_t groups, const uint64_t *rows)
 {
     struct contestant *x = contest_enter(c, name, problem);
     struct gpu_input in = {.ld = problem.k, .cols = problem.k, .seed = 7, .spread = 1};
@@ -173,8 +168,7 @@ static bool run_cublas(struct contestant *x, cudaStream_t stream)
     if (x->rows)
         return loop_cublas(x, stream);
     if (x->groups > 1)
-        return cublas_multiply_batched(x->blas, stream, x->groups, p->m, p->n, p->k, x->a, x->b,
-                                       x->c);
+        return cublas_multiply_batched(x->blas, stream, x->groups, p->m, p->n, p->k, x->a, x->b, x->c);
     return cublas_multiply(x->blas, stream, p->m, p->n, p->k, x->a, x->b, x->c);
 }
 
@@ -235,8 +229,8 @@ static void print(const struct contest *c, const struct contestant *x, float bas
     for (uint32_t i = 0; i < x->count; i++)
         printf("%s%.4f", i ? ", " : "", x->ms[i]);
     printf("]}\n");
-    fprintf(stderr, "%-8s %-28s %-12s %9.4f ms %7.1f TFLOP/s  first/this %.3f\n", c->bench,
-            c->shape, x->name, ms, c->flop / ms / 1e9, base / ms);
+    fprintf(stderr, "%-8s %-28s %-12s %9.4f ms %7.1f TFLOP/s  first/this %.3f\n", c->bench, c->shape, x->name, ms,
+            c->flop / ms / 1e9, base / ms);
 }
 
 static const void *buffer_of(const struct contestant *x, uint32_t buffer)
@@ -251,12 +245,10 @@ void contest_compare(struct contest *c, struct contestant *ours, struct contesta
     char *x = malloc(bytes), *y = malloc(bytes);
 
     assert(x && y);
+    must_cuda(cudaMemcpy(theirs->a, buffer_of(ours, BENCH_A), rows * p->k * 2, cudaMemcpyDeviceToDevice), "A");
     must_cuda(
-        cudaMemcpy(theirs->a, buffer_of(ours, BENCH_A), rows * p->k * 2, cudaMemcpyDeviceToDevice),
-        "A");
-    must_cuda(cudaMemcpy(theirs->b, buffer_of(ours, BENCH_B), theirs->groups * p->n * p->k * 2,
-                         cudaMemcpyDeviceToDevice),
-              "B");
+        cudaMemcpy(theirs->b, buffer_of(ours, BENCH_B), theirs->groups * p->n * p->k * 2, cudaMemcpyDeviceToDevice),
+        "B");
     contest_run_once(c, ours);
     contest_run_once(c, theirs);
     must_cuda(cudaMemcpy(x, buffer_of(ours, BENCH_C), bytes, cudaMemcpyDeviceToHost), "C");

@@ -27,8 +27,8 @@ struct contestant {
     struct cuda_options options;
     struct rig rig;
     struct cublas *blas; /* else the rig runs */
-    uint64_t groups; /* cuBLAS: products of m, n, k each; rows of a in `rows`, or NULL: m each, in
-                        one call */
+    uint64_t groups;     /* cuBLAS: products of m, n, k each; rows of a in `rows`, or NULL: m each, in
+                            one call */
     const uint64_t *rows;
     void *a, *b, *c;
     float ms[SAMPLES];
@@ -51,14 +51,12 @@ void must_cuda(cudaError_t error, const char *what);
 struct contestant *contest_enter(struct contest *c, const char *name, struct problem problem);
 /* Builds the rig of x->program; inputs are noise. */
 void contest_prepare(struct contestant *x, const struct kernel *kernel, const char *options);
-struct contestant *contest_enter_kernel(struct contest *c, const char *name, const struct kernel *k,
-                                        const char *params, enum form form, struct world world,
-                                        struct problem problem);
+struct contestant *contest_enter_kernel(struct contest *c, const char *name, const struct kernel *k, const char *params,
+                                        enum form form, struct world world, struct problem problem);
 /* `groups` products of problem.m, n, k on operands of its own; see struct contestant for `rows`, of
  * which problem.m is then the sum. */
 struct contestant *contest_enter_cublas(struct contest *c, const char *name, struct cublas *blas,
-                                        struct problem problem, uint64_t groups,
-                                        const uint64_t *rows);
+                                        struct problem problem, uint64_t groups, const uint64_t *rows);
 float contest_run_once(struct contest *c, struct contestant *x);
 float contest_median(const struct contestant *x);
 /* On the operands of ours, which stand in buffers BENCH_A, BENCH_B, BENCH_C: every bit? */

@@ -14,9 +14,8 @@
 
 /* ---- GEMM against cuBLAS ---- */
 
-static struct contestant *enter_gemm(struct contest *c, const char *name, uint32_t ranks,
-                                     struct problem problem, uint64_t group, bool flags,
-                                     const char *options)
+static struct contestant *enter_gemm(struct contest *c, const char *name, uint32_t ranks, struct problem problem,
+                                     uint64_t group, bool flags, const char *options)
 {
     struct contestant *x = contest_enter(c, name, problem);
 
@@ -30,8 +29,8 @@ static void contest_gemm(struct contest *c, struct cublas *blas, struct problem 
     struct contestant *theirs;
 
     c->bench = "gemm";
-    snprintf(c->shape, sizeof c->shape, "%llux%llux%llu", (unsigned long long)problem.m,
-             (unsigned long long)problem.n, (unsigned long long)problem.k);
+    snprintf(c->shape, sizeof c->shape, "%llux%llux%llu", (unsigned long long)problem.m, (unsigned long long)problem.n,
+             (unsigned long long)problem.k);
     c->flop = 2.0 * problem.m * problem.n * problem.k;
     theirs = contest_enter_cublas(c, "cublas", blas, problem, 1, NULL);
     enter_gemm(c, "program", 1, problem, 16, false, "");
@@ -94,8 +93,7 @@ static void bench_fused(struct contest *c, struct cublas *blas)
 
 /* ---- puts ---- */
 
-static float time_program(struct contest *c, struct program *p, const char *name,
-                          const char *options)
+static float time_program(struct contest *c, struct program *p, const char *name, const char *options)
 {
     struct contestant *x = contest_enter(c, name, (struct problem){.m = 1, .n = 1, .k = 1});
     float ms;
@@ -161,8 +159,8 @@ static void bench_staged_put(struct contest *c)
            "\"put_16KiB_hop_us\": %.3f, \"put_1MiB_hop_us\": %.3f, \"runs\": %d}\n",
            bare, data, large, RUNS);
     fprintf(stderr,
-            "put      staged over ofi: a hop by bare put %.2f us, by a put of 16 KiB %.2f us, of 1 MiB %.2f us\n",
-            bare, data, large);
+            "put      staged over ofi: a hop by bare put %.2f us, by a put of 16 KiB %.2f us, of 1 MiB %.2f us\n", bare,
+            data, large);
 }
 
 /* ---- what the records of a traced launch cost ---- */

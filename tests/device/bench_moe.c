@@ -46,8 +46,8 @@ static uint64_t entry_count(const struct moe_problem *p)
     return entries;
 }
 
-static void write_list(const struct problem *problem, uint64_t seed, uint64_t epoch, uint64_t row,
-                       uint64_t rows, int32_t *out)
+static void write_list(const struct problem *problem, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                       int32_t *out)
 {
     const struct moe_problem *p = &problem->moe;
 
@@ -67,8 +67,7 @@ static uint64_t columns_of(const struct moe_problem *p)
     return ceil_div(p->inter, TILE_N);
 }
 
-static void group_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t i,
-                       struct task *t)
+static void group_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t i, struct task *t)
 {
     const struct moe_problem *s = p->state;
     uint64_t first = i / (HEIGHT * columns_of(s)) * HEIGHT, rest = i - first * columns_of(s);
@@ -101,16 +100,13 @@ static uint64_t no_total(const struct program *p, uint32_t rank, uint32_t flag)
     return 0;
 }
 
-static uint32_t group_io(const struct program *p, uint32_t rank,
-                         struct io_slice out[PROGRAM_IO_MAX])
+static uint32_t group_io(const struct program *p, uint32_t rank, struct io_slice out[PROGRAM_IO_MAX])
 {
     const struct moe_problem *s = p->state;
 
     (void)rank;
-    out[0] = (struct io_slice){IO_INPUT,  BENCH_A,  0, rows_before(s, s->experts),
-                               s->hidden, TENSOR_A, 0, 0};
-    out[1] =
-        (struct io_slice){IO_INPUT, BENCH_B, 0, s->experts * s->inter, s->hidden, TENSOR_B, 0, 0};
+    out[0] = (struct io_slice){IO_INPUT, BENCH_A, 0, rows_before(s, s->experts), s->hidden, TENSOR_A, 0, 0};
+    out[1] = (struct io_slice){IO_INPUT, BENCH_B, 0, s->experts * s->inter, s->hidden, TENSOR_B, 0, 0};
     out[2] = (struct io_slice){IO_INPUT, BENCH_LIST, 0, entry_count(s), 3, TENSOR_ROUTING, 0, 0};
     return 3;
 }
@@ -121,8 +117,7 @@ static void build_groups(struct program *p, struct moe_problem *s)
         .queue_length = group_length, .task = group_task, .flag_total = no_total, .io = group_io};
     uint64_t rows = rows_before(s, s->experts);
 
-    *p = (struct program){
-        .kernel = "groups", .variant = "bench", .world = {1, 1}, .ops = &ops, .state = s};
+    *p = (struct program){.kernel = "groups", .variant = "bench", .world = {1, 1}, .ops = &ops, .state = s};
     program_add_buffer(p, (struct buffer){"A", DTYPE_BF16, rows, s->hidden, 1});
     program_add_buffer(p, (struct buffer){"B", DTYPE_BF16, s->experts * s->inter, s->hidden, 1});
     program_add_buffer(p, (struct buffer){"C", DTYPE_BF16, rows, s->inter, 1});
@@ -137,11 +132,9 @@ static struct problem itself(const struct problem *problem, struct world world)
     return *problem;
 }
 
-static const struct kernel groups_kernel = {
-    .name = "groups", .global = itself, .control = write_list};
+static const struct kernel groups_kernel = {.name = "groups", .global = itself, .control = write_list};
 
-static struct contestant *enter_groups(struct contest *c, const char *name, struct problem problem,
-                                       uint64_t rows_as)
+static struct contestant *enter_groups(struct contest *c, const char *name, struct problem problem, uint64_t rows_as)
 {
     struct contestant *x = contest_enter(c, name, problem);
 
@@ -154,10 +147,7 @@ static struct contestant *enter_groups(struct contest *c, const char *name, stru
 static struct problem groups_problem(uint64_t groups, uint64_t rows)
 {
     return (struct problem){
-        .m = rows,
-        .n = 2048,
-        .k = 7168,
-        .moe = {.tokens = rows, .hidden = 7168, .inter = 2048, .experts = groups}};
+        .m = rows, .n = 2048, .k = 7168, .moe = {.tokens = rows, .hidden = 7168, .inter = 2048, .experts = groups}};
 }
 
 static double flop_of(uint64_t rows, const struct problem *p)
@@ -196,8 +186,7 @@ static void contest_ragged(struct contest *c, struct cublas *blas, uint64_t rows
     for (uint64_t g = 0; g < 16; g++)
         counts[g] = rows_of(&p.moe, g);
     c->bench = "groups";
-    snprintf(c->shape, sizeof c->shape, "16 x ragged, %llu rows x2048x7168",
-             (unsigned long long)all.m);
+    snprintf(c->shape, sizeof c->shape, "16 x ragged, %llu rows x2048x7168", (unsigned long long)all.m);
     c->flop = flop_of(all.m, &p);
     looped = contest_enter_cublas(c, "cublas looped", blas, all, 16, counts);
     ours = enter_groups(c, "program", p, RAGGED);
@@ -227,8 +216,7 @@ static void check_once(struct contest *c, struct contestant *x)
     must(rig_check_routes(&x->rig) == ST_OK, x->name, x->rig.why);
     must(rig_end(&x->rig, x->rig.epoch) == ST_OK, x->name, x->rig.why);
     fprintf(stderr, "%s: %s: %llu of %llu elements wrong %s\n", c->shape, x->name,
-            (unsigned long long)x->rig.check.wrong, (unsigned long long)x->rig.check.checked,
-            x->rig.check.first);
+            (unsigned long long)x->rig.check.wrong, (unsigned long long)x->rig.check.checked, x->rig.check.first);
     for (uint64_t e = 1; e <= 2; e++)
         must(rig_begin(&x->rig, x->rig.epoch + e, true) == ST_OK, x->name, x->rig.why);
     must_cuda(cudaDeviceSynchronize(), x->name);
@@ -240,22 +228,16 @@ static void contest_moe(struct contest *c, uint64_t tokens)
 {
     const struct kernel *k = &moe_dispatch_gemm_kernel;
     struct world world = {1, 4};
-    struct problem p = {.moe = {.tokens = 4 * tokens,
-                                .hidden = 7168,
-                                .inter = 2048,
-                                .experts = 64,
-                                .top_k = 8,
-                                .capacity = 1.25}};
+    struct problem p = {
+        .moe = {.tokens = 4 * tokens, .hidden = 7168, .inter = 2048, .experts = 64, .top_k = 8, .capacity = 1.25}};
     struct problem groups = groups_problem(64, tokens * 4 * 8 / 64);
 
     c->bench = "moe_dispatch_gemm";
     snprintf(c->shape, sizeof c->shape, "1x4, %llu tokens a rank", (unsigned long long)tokens);
     c->flop = flop_of(tokens * 4 * 8, &groups);
     enter_groups(c, "grouped GEMM", groups, EVEN);
-    check_once(c, contest_enter_kernel(c, "fused", k, "comm_sms=16 lead=1000000 group=8",
-                                       FORM_FUSED, world, p));
-    contest_enter_kernel(c, "fused, lead 64", k, "comm_sms=24 gather_rows=64 lead=64 group=8",
-                         FORM_FUSED, world, p);
+    check_once(c, contest_enter_kernel(c, "fused", k, "comm_sms=16 lead=1000000 group=8", FORM_FUSED, world, p));
+    contest_enter_kernel(c, "fused, lead 64", k, "comm_sms=24 gather_rows=64 lead=64 group=8", FORM_FUSED, world, p);
     check_once(c, contest_enter_kernel(c, "unfused", k, "group=8", FORM_UNFUSED, world, p));
     contest_hold(c);
 }

@@ -18,14 +18,11 @@ struct gemm {
 /* The flag of a row of tiles counts them; the epoch before has raised it. */
 static void wait_for_row(struct task *t, uint64_t row)
 {
-    task_wait_as(
-        t,
-        (struct wait){
-            .flag = (uint32_t)row, .count = 1, .lag = 1, .phase = WAIT_ENTRY, .value = FLAG_TOTAL});
+    task_wait_as(t,
+                 (struct wait){.flag = (uint32_t)row, .count = 1, .lag = 1, .phase = WAIT_ENTRY, .value = FLAG_TOTAL});
 }
 
-static void gemm_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t i,
-                      struct task *t)
+static void gemm_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t i, struct task *t)
 {
     const struct gemm *g = p->state;
     uint64_t first = i / (g->group * g->cols) * g->group;
@@ -40,8 +37,7 @@ static void gemm_task(const struct program *p, uint32_t rank, uint32_t queue, ui
     t->segment_table = NO_TABLE;
     t->a = (struct operand){rank, BENCH_A, row * TILE_M * t->k, t->k};
     t->b = (struct operand){rank, BENCH_B, col * TILE_N * t->k, t->k};
-    task_store_to(t, (struct operand){rank, BENCH_C, row * TILE_M * g->problem.n + col * TILE_N,
-                                      g->problem.n});
+    task_store_to(t, (struct operand){rank, BENCH_C, row * TILE_M * g->problem.n + col * TILE_N, g->problem.n});
     if (!g->flags)
         return;
     wait_for_row(t, row);
@@ -89,18 +85,13 @@ static void *new_state(size_t bytes)
     return state;
 }
 
-void bench_gemm(struct program *p, uint32_t ranks, const struct problem *problem, uint64_t group,
-                bool flags)
+void bench_gemm(struct program *p, uint32_t ranks, const struct problem *problem, uint64_t group, bool flags)
 {
-    static const struct program_ops ops = {.queue_length = gemm_length,
-                                           .task = gemm_task,
-                                           .flag_total = gemm_total,
-                                           .io = gemm_io,
-                                           .fini = free_state};
+    static const struct program_ops ops = {
+        .queue_length = gemm_length, .task = gemm_task, .flag_total = gemm_total, .io = gemm_io, .fini = free_state};
     struct gemm *g = new_state(sizeof *g);
 
-    *p = (struct program){
-        .kernel = "gemm", .variant = "bench", .world = {1, ranks}, .ops = &ops, .state = g};
+    *p = (struct program){.kernel = "gemm", .variant = "bench", .world = {1, ranks}, .ops = &ops, .state = g};
     *g = (struct gemm){.problem = *problem,
                        .group = group,
                        .flags = flags,
@@ -135,8 +126,7 @@ static uint64_t hops_length(const struct program *p, uint32_t rank, uint32_t que
     return hops_of(h, rank) + 1;
 }
 
-static void hops_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t i,
-                      struct task *t)
+static void hops_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t i, struct task *t)
 {
     const struct hops *h = p->state;
     uint64_t hop = 2 * i + rank;
@@ -180,19 +170,13 @@ static uint32_t no_io(const struct program *p, uint32_t rank, struct io_slice ou
 
 void bench_hops(struct program *p, uint64_t hops, bool puts, uint64_t bytes)
 {
-    static const struct program_ops ops = {.queue_length = hops_length,
-                                           .task = hops_task,
-                                           .flag_total = hops_total,
-                                           .io = no_io,
-                                           .fini = free_state};
+    static const struct program_ops ops = {
+        .queue_length = hops_length, .task = hops_task, .flag_total = hops_total, .io = no_io, .fini = free_state};
     struct hops *h = new_state(sizeof *h);
     uint64_t cols = max_u64(bytes / 2, 1);
 
-    *p = (struct program){.kernel = "hops",
-                          .variant = "bench",
-                          .ops = &ops,
-                          .state = h,
-                          .world = {puts ? 2 : 1, puts ? 1 : 2}};
+    *p = (struct program){
+        .kernel = "hops", .variant = "bench", .ops = &ops, .state = h, .world = {puts ? 2 : 1, puts ? 1 : 2}};
     *h = (struct hops){.hops = hops, .bytes = bytes, .puts = puts};
     program_add_buffer(p, (struct buffer){"from", DTYPE_BF16, 1, cols, 1});
     program_add_buffer(p, (struct buffer){"to", DTYPE_BF16, 1, cols, 1});
@@ -212,8 +196,7 @@ static uint64_t puts_length(const struct program *p, uint32_t rank, uint32_t que
     return rank == 0 ? h->hops + 1 : 1;
 }
 
-static void puts_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t i,
-                      struct task *t)
+static void puts_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t i, struct task *t)
 {
     const struct hops *h = p->state;
 
@@ -241,15 +224,11 @@ static uint64_t puts_total(const struct program *p, uint32_t rank, uint32_t flag
 
 void bench_puts(struct program *p, uint64_t puts, uint32_t workers)
 {
-    static const struct program_ops ops = {.queue_length = puts_length,
-                                           .task = puts_task,
-                                           .flag_total = puts_total,
-                                           .io = no_io,
-                                           .fini = free_state};
+    static const struct program_ops ops = {
+        .queue_length = puts_length, .task = puts_task, .flag_total = puts_total, .io = no_io, .fini = free_state};
     struct hops *h = new_state(sizeof *h);
 
-    *p = (struct program){
-        .kernel = "puts", .variant = "bench", .ops = &ops, .state = h, .world = {2, 1}};
+    *p = (struct program){.kernel = "puts", .variant = "bench", .ops = &ops, .state = h, .world = {2, 1}};
     *h = (struct hops){.hops = puts, .puts = true};
     program_add_buffer(p, (struct buffer){"none", DTYPE_BF16, 1, 1, 1});
     program_add_flags(p, "arrived", puts);

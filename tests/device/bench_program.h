@@ -11,8 +11,7 @@ enum { BENCH_A, BENCH_B, BENCH_C }; /* buffers of the GEMM */
 
 /* C[m, n] = A[m, k] x B[n, k]^T on every rank of a node, in supergroups of `group` row tiles.
  * `flags`: every tile waits for two flags, which the epoch before has raised, and raises one. */
-void bench_gemm(struct program *p, uint32_t ranks, const struct problem *problem, uint64_t group,
-                bool flags);
+void bench_gemm(struct program *p, uint32_t ranks, const struct problem *problem, uint64_t group, bool flags);
 
 /* Two ranks signal each other in turn, `hops` times: by bare puts, by puts of `bytes`, or by tasks
  * of one node. */

@@ -17,9 +17,11 @@ enum { HEADS = 2, TILE = 128, GEMM_ROWS = 512, GEMM_COLS = 256, GEMM_K = 192, NE
 /* One tensor of results follows the other. */
 enum { ROWS_OF_64 = 1 << 20, ROWS_OF_GEMM = 2 << 20 };
 
-static const struct problem wide = {.m = GEMM_ROWS, .n = GEMM_COLS, .k = GEMM_K,
-                                    .attention = {.seq = 300, .batch = 1, .heads = HEADS,
-                                                  .kv_heads = 1, .head_dim = 128, .stripes = 1}};
+static const struct problem wide = {
+    .m = GEMM_ROWS,
+    .n = GEMM_COLS,
+    .k = GEMM_K,
+    .attention = {.seq = 300, .batch = 1, .heads = HEADS, .kv_heads = 1, .head_dim = 128, .stripes = 1}};
 
 static struct problem narrow(const struct problem *global)
 {
@@ -29,8 +31,8 @@ static struct problem narrow(const struct problem *global)
     return p;
 }
 
-static void input(const struct problem *global, uint64_t seed, uint64_t epoch, uint32_t tensor,
-                  uint64_t row, uint64_t col, uint64_t count, float *out)
+static void input(const struct problem *global, uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t row,
+                  uint64_t col, uint64_t count, float *out)
 {
     struct problem other = narrow(global);
 
@@ -42,8 +44,8 @@ static void input(const struct problem *global, uint64_t seed, uint64_t epoch, u
         reference_attention.input(global, seed, epoch, tensor, row, col, count, out);
 }
 
-static void expect_product(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
-                           uint64_t rows, uint64_t col, uint64_t cols, struct expected *out)
+static void expect_product(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                           uint64_t col, uint64_t cols, struct expected *out)
 {
     int16_t *exact = malloc(rows * cols * sizeof *exact);
 
@@ -54,8 +56,8 @@ static void expect_product(const struct problem *global, uint64_t seed, uint64_t
     free(exact);
 }
 
-static void expected(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
-                     uint64_t rows, uint64_t col, uint64_t cols, struct expected *out)
+static void expected(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                     uint64_t col, uint64_t cols, struct expected *out)
 {
     struct problem other = narrow(global);
 
@@ -103,12 +105,10 @@ static struct head_buffers add_heads(struct program *p, uint64_t dim, uint64_t t
     return b;
 }
 
-static struct task *attend(struct program *p, uint32_t queue, const struct head_buffers *b,
-                           uint64_t head, uint64_t row)
+static struct task *attend(struct program *p, uint32_t queue, const struct head_buffers *b, uint64_t head, uint64_t row)
 {
     uint64_t seq = wide.attention.seq;
-    struct task *t =
-        script_task(p, 0, queue, OP_ATTENTION, min_u64(TILE, seq - row), b->dim);
+    struct task *t = script_task(p, 0, queue, OP_ATTENTION, min_u64(TILE, seq - row), b->dim);
 
     t->k = seq;
     t->segment_table = NO_TABLE;
@@ -148,8 +148,7 @@ static void add_gemm(struct program *p, uint32_t buffers[4])
     buffers[3] = script_buffer(p, "aside", GEMM_ROWS, GEMM_COLS, 1);
     script_input(p, 0, buffers[0], TENSOR_A, 0, 0);
     script_input(p, 0, buffers[1], TENSOR_B, 0, 0);
-    script_io(p, 0, (struct io_slice){IO_OUTPUT, buffers[2], 0, GEMM_ROWS, GEMM_COLS, TENSOR_C,
-                                      ROWS_OF_GEMM, 0});
+    script_io(p, 0, (struct io_slice){IO_OUTPUT, buffers[2], 0, GEMM_ROWS, GEMM_COLS, TENSOR_C, ROWS_OF_GEMM, 0});
     program_add_flags(p, "aside", GEMM_ROWS / TILE);
 }
 
@@ -212,14 +211,13 @@ static void run(void (*build)(struct program *p), const char *options, struct ru
 
 START_TEST(ops_take_turns)
 {
-    static const char *const options[] = {"prefetch=1 timeout=2s", "prefetch=2 timeout=2s",
-                                          "prefetch=4 timeout=2s"};
+    static const char *const options[] = {"prefetch=1 timeout=2s", "prefetch=2 timeout=2s", "prefetch=4 timeout=2s"};
     static void (*const mixtures[])(struct program *) = {mix_heads, mix_128, mix_64};
     struct run_result *r = calloc(1, sizeof *r);
 
     run(mixtures[_i % 3], options[_i / 3], r);
-    ck_assert_msg(r->status == ST_OK && r->elements_wrong == 0 && r->elements_checked > 0, "%s: %s",
-                  options[_i / 3], r->report);
+    ck_assert_msg(r->status == ST_OK && r->elements_wrong == 0 && r->elements_checked > 0, "%s: %s", options[_i / 3],
+                  r->report);
     free(r);
 }
 END_TEST
@@ -236,8 +234,8 @@ static float climbing_key(uint64_t position)
     return (float)(position / per_step);
 }
 
-static void climbing_input(const struct problem *global, uint64_t seed, uint64_t epoch, uint32_t tensor,
-                           uint64_t row, uint64_t col, uint64_t count, float *out)
+static void climbing_input(const struct problem *global, uint64_t seed, uint64_t epoch, uint32_t tensor, uint64_t row,
+                           uint64_t col, uint64_t count, float *out)
 {
     reference_attention.input(global, seed, epoch, tensor, row, col, count, out);
     if (tensor == TENSOR_Q || row < global->attention.seq)
@@ -246,8 +244,8 @@ static void climbing_input(const struct problem *global, uint64_t seed, uint64_t
 }
 
 /* The same for every query. */
-static void climbing_row(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t col,
-                         uint64_t cols, struct expected *out)
+static void climbing_row(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t col, uint64_t cols,
+                         struct expected *out)
 {
     const struct attention_problem *a = &global->attention;
     double root = sqrt((double)a->head_dim), sum = 0, *result = calloc(2 * cols, sizeof *result);
@@ -270,8 +268,8 @@ static void climbing_row(const struct problem *global, uint64_t seed, uint64_t e
     free(values);
 }
 
-static void climbing_expected(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row,
-                              uint64_t rows, uint64_t col, uint64_t cols, struct expected *out)
+static void climbing_expected(const struct problem *global, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                              uint64_t col, uint64_t cols, struct expected *out)
 {
     (void)row;
     climbing_row(global, seed, epoch, col, cols, out);
@@ -280,8 +278,7 @@ static void climbing_expected(const struct problem *global, uint64_t seed, uint6
 }
 
 static const struct bounded_check climbing_check = {climbing_input, climbing_expected, memory_bytes};
-static const struct kernel climbing = {
-    .name = "climbing", .global = same_problem, .bounded = &climbing_check};
+static const struct kernel climbing = {.name = "climbing", .global = same_problem, .bounded = &climbing_check};
 
 static void build_climbing(struct program *p, uint64_t dim)
 {
@@ -309,8 +306,7 @@ START_TEST(climbing_scores_come_out_right)
                                 .timing = {.mode = TIMING_ISOLATED, .warmup = 1, .iterations = 2},
                                 .options = "timeout=2s"},
                 r);
-    ck_assert_msg(r->status == ST_OK && r->elements_wrong == 0 && r->elements_checked > 0, "%s",
-                  r->report);
+    ck_assert_msg(r->status == ST_OK && r->elements_wrong == 0 && r->elements_checked > 0, "%s", r->report);
     program_fini(&program);
     free(r);
 }
@@ -325,8 +321,11 @@ static void build_waiting(struct program *p)
 
     program_add_flags(p, "never", 1);
     script_segment(p, (struct segment){.k = half});
-    script_segment(p, (struct segment){.k = half, .a_offset = half * 128, .b_offset = half * 128,
-                                       .position = half, .wait = {.flag = NEVER, .count = 1, .value = 1}});
+    script_segment(p, (struct segment){.k = half,
+                                       .a_offset = half * 128,
+                                       .b_offset = half * 128,
+                                       .position = half,
+                                       .wait = {.flag = NEVER, .count = 1, .value = 1}});
     for (uint64_t head = 0; head < HEADS; head++) {
         struct task *t = attend(p, queue, &b, head, 0);
 
@@ -340,8 +339,7 @@ START_TEST(missing_keys_are_reported)
     struct run_result *r = calloc(1, sizeof *r);
 
     run(build_waiting, "timeout=1s", r);
-    ck_assert_msg(r->status == ST_HANG && strstr(r->report, "never[0]"), "%s: %s",
-                  status_text(r->status), r->report);
+    ck_assert_msg(r->status == ST_HANG && strstr(r->report, "never[0]"), "%s: %s", status_text(r->status), r->report);
     free(r);
 }
 END_TEST

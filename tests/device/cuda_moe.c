@@ -32,8 +32,7 @@ static const char *const params[] = {
     "tile_m=8 tile_n=16 chunk=64B gather_rows=3 comm_sms=4 depth=3 join=false",
 };
 
-static const struct kernel *const moe_kernels[] = {&moe_dispatch_gemm_kernel,
-                                                   &moe_dispatch_ffn_combine_kernel};
+static const struct kernel *const moe_kernels[] = {&moe_dispatch_gemm_kernel, &moe_dispatch_ffn_combine_kernel};
 
 static const char *const runs[] = {"prefetch=4 timeout=2s", "prefetch=1 fifo=1 timeout=2s"};
 
@@ -42,9 +41,8 @@ struct outcome {
     struct problem problem;
 };
 
-static struct outcome *run(const struct kernel *k, const struct moe_problem *moe,
-                           struct world world, const char *text, enum form form, uint64_t seed,
-                           const char *options)
+static struct outcome *run(const struct kernel *k, const struct moe_problem *moe, struct world world, const char *text,
+                           enum form form, uint64_t seed, const char *options)
 {
     struct outcome *o = calloc(1, sizeof *o);
     struct program program = {0};
@@ -101,11 +99,11 @@ START_TEST(routings_are_exact)
 
     moe.capacity = 1e3; /* as many as there can be */
     o = run(k, &moe, worlds[w], params[text], form, seed, runs[_i % 2]);
-    ck_assert_msg(o->result.status == ST_OK && o->result.elements_wrong == 0 &&
-                      o->result.elements_checked > 0 && o->result.rows_dropped == 0,
-                  "%s, problem %d, %u x %u, %s, %s: %s\n%s", k->name, p, worlds[w].nodes,
-                  worlds[w].gpus_per_node, params[text], form == FORM_FUSED ? "fused" : "unfused",
-                  status_text(o->result.status), o->result.report);
+    ck_assert_msg(o->result.status == ST_OK && o->result.elements_wrong == 0 && o->result.elements_checked > 0 &&
+                      o->result.rows_dropped == 0,
+                  "%s, problem %d, %u x %u, %s, %s: %s\n%s", k->name, p, worlds[w].nodes, worlds[w].gpus_per_node,
+                  params[text], form == FORM_FUSED ? "fused" : "unfused", status_text(o->result.status),
+                  o->result.report);
     if (k == &moe_dispatch_gemm_kernel)
         ck_assert_uint_eq(o->result.put_bytes, sparse_bytes(o, worlds[w], seed));
     free(o);
@@ -146,9 +144,8 @@ TCase *cuda_moe_tests(void)
     TCase *tc = tcase_create("moe");
     bool few = getenv("MKERNEL_TEST_FEW") != NULL;
 
-    tcase_add_loop_test(
-        tc, routings_are_exact, 0,
-        (few ? 140 : PROBLEMS * COUNT(worlds) * COUNT(params) * COUNT(moe_kernels) * 2) / stride());
+    tcase_add_loop_test(tc, routings_are_exact, 0,
+                        (few ? 140 : PROBLEMS * COUNT(worlds) * COUNT(params) * COUNT(moe_kernels) * 2) / stride());
     tcase_add_loop_test(tc, overflow_drops_what_it_says, 0, few ? 3 : PROBLEMS * COUNT(worlds));
     tcase_add_loop_test(tc, overflow_is_an_error_otherwise, 0, COUNT(moe_kernels));
     return tc;

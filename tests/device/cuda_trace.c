@@ -16,7 +16,7 @@
 
 #define RANKS_MAX 4
 #define WORKERS_MAX 256
-#define RUN_PS 10000000000000ull /* nothing here takes ten seconds */
+#define RUN_PS 10000000000000ull     /* nothing here takes ten seconds */
 #define CLOCKS_DIFFER_PS 20000000ull /* and a signal may be seen before it is noted */
 
 /* What a worker has been told to have done last. */
@@ -43,8 +43,7 @@ static struct last *last_of(struct witness *w, const struct trace_lane *lane)
     return &w->last[lane->rank][lane->crew][lane->worker];
 }
 
-static void check_place(const struct witness *w, const struct trace_lane *lane,
-                        const struct trace_place *at)
+static void check_place(const struct witness *w, const struct trace_lane *lane, const struct trace_place *at)
 {
     struct task t;
 
@@ -130,12 +129,8 @@ static void see_lost(struct trace *t, uint64_t events)
     ((struct witness *)t)->lost += events;
 }
 
-static const struct trace_ops witness_ops = {.begin = see_begin,
-                                             .task = see_task,
-                                             .wait = see_wait,
-                                             .flight = see_flight,
-                                             .use = see_use,
-                                             .lost = see_lost};
+static const struct trace_ops witness_ops = {
+    .begin = see_begin, .task = see_task, .wait = see_wait, .flight = see_flight, .use = see_use, .lost = see_lost};
 
 static struct witness *witness_create(const struct program *p)
 {
@@ -165,8 +160,7 @@ static void check_each_once(const struct witness *w, const char *name)
     for (uint32_t rank = 0; rank < world_ranks(p->world); rank++)
         for (uint32_t q = 0; q < p->queue_count; q++)
             for (uint64_t i = 0; i < program_queue_length(p, rank, q); i++)
-                ck_assert_msg(w->seen[rank][q][i] == 1,
-                              "%s: rank %u %s #%" PRIu64 " was told %u times", name, rank,
+                ck_assert_msg(w->seen[rank][q][i] == 1, "%s: rank %u %s #%" PRIu64 " was told %u times", name, rank,
                               p->queues[q].name, i, w->seen[rank][q][i]);
 }
 
@@ -194,16 +188,15 @@ static struct problem problem_of(const struct kernel *k)
 {
     static const struct problem gemm = {.m = 1024, .n = 512, .k = 256};
     static const struct problem attention = {
-        .attention = {
-            .seq = 1024, .batch = 1, .heads = 4, .kv_heads = 2, .head_dim = 128, .causal = true}};
+        .attention = {.seq = 1024, .batch = 1, .heads = 4, .kv_heads = 2, .head_dim = 128, .causal = true}};
 
     if (k->family == &problem_attention)
         return attention;
     return is_moe(k) ? moe_like(gemm) : gemm;
 }
 
-static void run_traced(const struct traced *x, const struct program *p,
-                       const struct problem *problem, const char *options)
+static void run_traced(const struct traced *x, const struct program *p, const struct problem *problem,
+                       const char *options)
 {
     struct run_result *r = calloc(1, sizeof *r);
     struct witness *w = witness_create(p);
@@ -217,22 +210,18 @@ static void run_traced(const struct traced *x, const struct program *p,
                                 .options = options,
                                 .trace = &w->head},
                 r);
-    ck_assert_msg(r->status == ST_OK && r->elements_wrong == 0, "%s: %s", x->kernel->name,
-                  r->report);
+    ck_assert_msg(r->status == ST_OK && r->elements_wrong == 0, "%s: %s", x->kernel->name, r->report);
     ck_assert_uint_eq(r->sample_count, 2);
     ck_assert_uint_eq(r->epochs, 5); /* one more than were asked for: the one that is told */
     ck_assert_uint_eq(w->epochs, 5);
     ck_assert_uint_eq(w->lost, 0);
     ck_assert_uint_eq(w->tasks, program_task_count(p));
     check_each_once(w, x->kernel->name);
-    ck_assert_msg(!x->waits || w->known > 0, "%s: %" PRIu64 " waits, nobody ended one",
-                  x->kernel->name, w->waits);
-    ck_assert_msg((w->flights > 0) == (r->puts > 0), "%s: %" PRIu64 " puts flew of %" PRIu64,
-                  x->kernel->name, w->flights, r->puts / r->epochs);
+    ck_assert_msg(!x->waits || w->known > 0, "%s: %" PRIu64 " waits, nobody ended one", x->kernel->name, w->waits);
+    ck_assert_msg((w->flights > 0) == (r->puts > 0), "%s: %" PRIu64 " puts flew of %" PRIu64, x->kernel->name,
+                  w->flights, r->puts / r->epochs);
     if (getenv("MKERNEL_TEST_SHOW"))
-        fprintf(stderr,
-                "%s: %" PRIu64 " tasks, %" PRIu64 " waits, %" PRIu64 " with an arrow, %" PRIu64
-                " flights\n",
+        fprintf(stderr, "%s: %" PRIu64 " tasks, %" PRIu64 " waits, %" PRIu64 " with an arrow, %" PRIu64 " flights\n",
                 x->kernel->name, w->tasks, w->waits, w->known, w->flights);
     witness_free(w);
     free(r);
@@ -247,8 +236,8 @@ START_TEST(every_task_is_told_once)
     struct program program = {0};
 
     harness_options(x->kernel->options, params, x->params);
-    ck_assert_msg(x->kernel->emit(&problem, x->world, harness_machine(), FORM_FUSED, params,
-                                  &program, &complaint) == ST_OK,
+    ck_assert_msg(x->kernel->emit(&problem, x->world, harness_machine(), FORM_FUSED, params, &program, &complaint) ==
+                      ST_OK,
                   "%s", complaint.text);
     run_traced(x, &program, &problem, runs[_i / COUNT(traced)]);
     program_fini(&program);

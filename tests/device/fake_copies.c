@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #define ORDERS_MAX 1024
-#define LATE_US    30
+#define LATE_US 30
 
 struct order {
     void *to;

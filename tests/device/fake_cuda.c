@@ -15,8 +15,7 @@
 #include "fake_copies.h"
 #include "fake_kernel.h"
 
-struct fake_cuda fake_cuda = {
-    .devices = 1, .links_add = true, .refuses = FAKE_NONE, .traps = FAKE_NONE};
+struct fake_cuda fake_cuda = {.devices = 1, .links_add = true, .refuses = FAKE_NONE, .traps = FAKE_NONE};
 
 #define COMPUTES_AT_MOST_MS 60000
 
@@ -72,8 +71,7 @@ cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)
     return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attribute, int from,
-                                      int to)
+cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attribute, int from, int to)
 {
     (void)attribute, (void)from, (void)to;
     *value = fake_cuda.links_add;
@@ -156,8 +154,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
     int count = stream_counts[current]++;
 
     (void)flags;
-    *stream = (cudaStream_t)(uintptr_t)(1 + STREAM_KINDS * current +
-                                        (count < STREAM_COPIES ? count : STREAM_COPIES));
+    *stream = (cudaStream_t)(uintptr_t)(1 + STREAM_KINDS * current + (count < STREAM_COPIES ? count : STREAM_COPIES));
     return cudaSuccess;
 }
 
@@ -281,8 +278,7 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
 }
 
 /* The side stream looks at what kernels work with meanwhile, in words. */
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
-                            cudaStream_t stream)
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
     const uint32_t *words = from;
 
@@ -297,8 +293,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     return cudaSuccess;
 }
 
-cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                         size_t width, size_t height, enum cudaMemcpyKind kind)
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                         enum cudaMemcpyKind kind)
 {
     for (size_t i = 0; i < height; i++)
         cudaMemcpy((char *)to + i * to_pitch, (const char *)from + i * from_pitch, width, kind);
@@ -329,8 +325,7 @@ static CUresult stream_write(CUstream stream, CUdeviceptr address, cuuint64_t va
     return CUDA_SUCCESS;
 }
 
-cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **entry, unsigned version,
-                                             unsigned long long flags,
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **entry, unsigned version, unsigned long long flags,
                                              enum cudaDriverEntryPointQueryResult *found)
 {
     CUresult (*tensor_map)(void) = encode;
@@ -407,16 +402,14 @@ static cudaError_t launch(const struct gpu_program *p, uint32_t workers, cudaStr
     return cudaSuccess;
 }
 
-static cudaError_t launch_untraced(const struct gpu_program *p, bool attends, uint32_t workers,
-                                   cudaStream_t stream)
+static cudaError_t launch_untraced(const struct gpu_program *p, bool attends, uint32_t workers, cudaStream_t stream)
 {
     (void)attends;
     return launch(p, workers, stream, 'u');
 }
 
 /* Leaves the first task of the first worker's first queue. */
-static cudaError_t launch_traced(const struct gpu_program *p, bool attends, uint32_t workers,
-                                 cudaStream_t stream)
+static cudaError_t launch_traced(const struct gpu_program *p, bool attends, uint32_t workers, cudaStream_t stream)
 {
     (void)attends;
     p->records[0] = (struct gpu_record){.event = GPU_RAN, .begin.ns = 1000, .end.ns = 2000};
@@ -435,8 +428,8 @@ cudaError_t gpu_write_input(const struct gpu_input *in, cudaStream_t stream)
     for (uint64_t row = 0; row < in->rows; row++) {
         uint8_t *at = (uint8_t *)(uintptr_t)in->address + row * in->ld * (in->is_f32 ? 4 : 2);
 
-        tensor_row(in->seed, in->epoch, in->tensor, in->depth ? in->depth : 1, in->tensor_row + row,
-                   in->tensor_col, in->cols, values);
+        tensor_row(in->seed, in->epoch, in->tensor, in->depth ? in->depth : 1, in->tensor_row + row, in->tensor_col,
+                   in->cols, values);
         for (uint64_t col = 0; col < in->cols; col++)
             if (in->is_f32)
                 ((float *)at)[col] = values[col];

@@ -13,15 +13,15 @@
 
 struct fake_cuda {
     int devices;
-    bool links_add;     /* carry atomic additions */
-    bool endless;       /* kernels wait for somebody */
-    bool ordered;       /* what cards write into their memory they see in order */
-    bool computes;      /* kernels and inputs are real; this and `endless` exclude each other */
-    int refuses, traps; /* the device that does not launch; whose kernel fails; or FAKE_NONE */
-    char launches[64];  /* of all devices: 't' by the interpreter that leaves records, 'u' by the
-                           other one */
-    float (*elapsed_ms)(void); /* between two events; NULL: always one */
-    int waits_for_good; /* calls that would not have come back */
+    bool links_add;                 /* carry atomic additions */
+    bool endless;                   /* kernels wait for somebody */
+    bool ordered;                   /* what cards write into their memory they see in order */
+    bool computes;                  /* kernels and inputs are real; this and `endless` exclude each other */
+    int refuses, traps;             /* the device that does not launch; whose kernel fails; or FAKE_NONE */
+    char launches[64];              /* of all devices: 't' by the interpreter that leaves records, 'u' by the
+                                       other one */
+    float (*elapsed_ms)(void);      /* between two events; NULL: always one */
+    int waits_for_good;             /* calls that would not have come back */
     bool stopped[FAKE_DEVICES_MAX]; /* an endless kernel's abort word has been seen */
 };
 

@@ -34,8 +34,7 @@ static void compare_row(const struct gpu_input *in, uint64_t row, const float *g
 {
     int8_t want[INPUT_COLS];
 
-    tensor_row(in->seed, in->epoch, in->tensor, in->depth, in->tensor_row + row, in->tensor_col,
-               INPUT_COLS, want);
+    tensor_row(in->seed, in->epoch, in->tensor, in->depth, in->tensor_row + row, in->tensor_col, INPUT_COLS, want);
     for (int j = 0; j < INPUT_COLS; j++)
         ck_assert_float_eq(got[j], want[j]);
 }
@@ -82,8 +81,7 @@ static struct problem same_problem(const struct problem *problem, struct world w
     return *problem;
 }
 
-static void run_story(const struct story *s, const struct setting *setting, const char *options,
-                      struct run_result *r)
+static void run_story(const struct story *s, const struct setting *setting, const char *options, struct run_result *r)
 {
     struct kernel kernel = {.name = s->name, .global = same_problem, .reference = s->reference};
     struct program program = {0};
@@ -107,8 +105,7 @@ START_TEST(story_comes_out_right)
     struct run_result *r = calloc(1, sizeof *r);
 
     run_story(s, setting, setting->options, r);
-    ck_assert_msg(r->status == ST_OK, "%s (%s): %s\n%s", s->name, setting->options,
-                  status_text(r->status), r->report);
+    ck_assert_msg(r->status == ST_OK, "%s (%s): %s\n%s", s->name, setting->options, status_text(r->status), r->report);
     ck_assert_uint_gt(r->elements_checked, 0);
     ck_assert_uint_eq(r->elements_wrong, 0);
     free(r);
@@ -124,8 +121,7 @@ START_TEST(story_fails_as_it_must)
     if (getenv("MKERNEL_TEST_SHOW"))
         fprintf(stderr, "%s: %s\n%s\n", s->name, status_text(r->status), r->report);
     ck_assert_msg(r->status == s->status, "%s: %s\n%s", s->name, status_text(r->status), r->report);
-    ck_assert_msg(strstr(r->report, s->mentions), "%s: no \"%s\" in\n%s", s->name, s->mentions,
-                  r->report);
+    ck_assert_msg(strstr(r->report, s->mentions), "%s: no \"%s\" in\n%s", s->name, s->mentions, r->report);
     free(r);
 }
 END_TEST
@@ -170,26 +166,21 @@ static const struct variant {
     {"ag_gemm", "comm_sms=16"},
     {"ag_gemm", "comm_sms=16 chunk=1KiB panels=3 tile_m=16 tile_n=32 inter=direct order=arrival "
                 "join=false depth=1"},
-    {"ag_gemm",
-     "comm_sms=16 chunk=512B panels=2 tile_m=32 tile_n=16 inter=ring order=rank group=2 depth=3"},
+    {"ag_gemm", "comm_sms=16 chunk=512B panels=2 tile_m=32 tile_n=16 inter=ring order=rank group=2 depth=3"},
     {"gemm_rs", ""},
     {"gemm_rs", "reduce=crew chunk=2KiB tile_m=16 tile_n=16 order=rotate depth=1 join=false"},
     {"gemm_rs", "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank group=1 depth=1"},
     {"gemm_ar", ""},
-    {"gemm_ar",
-     "reduce=crew chunk=2KiB tile_m=16 tile_n=16 order=rotate inter=ring depth=1 join=false"},
-    {"gemm_ar",
-     "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank inter=direct group=1 depth=1"},
+    {"gemm_ar", "reduce=crew chunk=2KiB tile_m=16 tile_n=16 order=rotate inter=ring depth=1 join=false"},
+    {"gemm_ar", "reduce=epilogue chunk=512B tile_m=32 tile_n=64 order=rank inter=direct group=1 depth=1"},
     {"gemm_ar", "reduce=switch chunk=2KiB tile_m=32 tile_n=16 order=rotate depth=2 join=false"},
     {"ring_attention", "comm_sms=16"},
-    {"ring_attention",
-     "comm_sms=16 chunk=2KiB tile_m=16 split=1 layout=zigzag order=head depth=1 join=false"},
+    {"ring_attention", "comm_sms=16 chunk=2KiB tile_m=16 split=1 layout=zigzag order=head depth=1 join=false"},
     {"ring_attention", "comm_sms=8 chunk=64KiB split=3 layout=run order=owner depth=3"},
     {"ring_attention", "comm_sms=16 split=2 layout=zigzag order=head"},
     {"moe_dispatch_gemm", "comm_sms=16"},
     {"moe_dispatch_gemm", "comm_sms=16 chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 join=false"},
-    {"moe_dispatch_gemm",
-     "chunk=64B gather_rows=7 tile_m=24 tile_n=16 depth=3 send_sms=2 comm_sms=2"},
+    {"moe_dispatch_gemm", "chunk=64B gather_rows=7 tile_m=24 tile_n=16 depth=3 send_sms=2 comm_sms=2"},
     {"moe_dispatch_ffn_combine", "comm_sms=16"},
     {"moe_dispatch_ffn_combine",
      "comm_sms=16 chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 combine_rows=5 ahead=1 join=false"},
@@ -200,10 +191,10 @@ static const struct variant {
 static const struct world worlds[] = {{1, 1}, {1, 2}, {1, 4}, {2, 2}, {2, 3}, {4, 1}};
 
 static const struct problem shapes[] = {
-    {.m = 512, .n = 512, .k = 256},               /* whole tiles */
-    {.m = 600, .n = 520, .k = 304},               /* tiles cut off, rows still in steps of 16 bytes */
+    {.m = 512, .n = 512, .k = 256},                              /* whole tiles */
+    {.m = 600, .n = 520, .k = 304},                              /* tiles cut off, rows still in steps of 16 bytes */
     {.m = 256, .n = 64, .k = 64},   {.m = 37, .n = 65, .k = 70}, /* multiples of nothing */
-    {.m = 3, .n = 24, .k = 16},                   /* fewer rows than ranks: empty shards */
+    {.m = 3, .n = 24, .k = 16},                                  /* fewer rows than ranks: empty shards */
 };
 
 static const struct problem attentions[] = {
@@ -233,8 +224,8 @@ static struct problem problem_of(const struct kernel *k, int i)
     return is_moe(k) ? moe_like(shapes[i]) : shapes[i];
 }
 
-static void run_exactly(const struct variant *v, enum form form, struct world world,
-                        struct problem problem, const char *options)
+static void run_exactly(const struct variant *v, enum form form, struct world world, struct problem problem,
+                        const char *options)
 {
     const struct kernel *kernel = kernel_named(v->kernel);
     struct run_result *r = calloc(1, sizeof *r);
@@ -244,8 +235,7 @@ static void run_exactly(const struct variant *v, enum form form, struct world wo
     char text[PROBLEM_TEXT_BYTES];
 
     harness_options(kernel->options, params, v->params);
-    ck_assert_msg(kernel->emit(&problem, world, harness_machine(), form, params, &program,
-                               &complaint) == ST_OK,
+    ck_assert_msg(kernel->emit(&problem, world, harness_machine(), form, params, &program, &complaint) == ST_OK,
                   "%s (%s): %s", v->kernel, v->params, complaint.text);
     harness_run(&(struct trial){.backend = &cuda_backend,
                                 .kernel = kernel,
@@ -254,12 +244,11 @@ static void run_exactly(const struct variant *v, enum form form, struct world wo
                                 .timing = {.mode = TIMING_ISOLATED, .warmup = 1, .iterations = 2},
                                 .options = options},
                 r);
-    ck_assert_msg(
-        r->status == ST_OK && r->elements_wrong == 0 && r->elements_checked > 0,
-        "%s (%s) %s, %u x %u ranks, %s, %s: %s, %llu elements checked\n%s", v->kernel, v->params,
-        form == FORM_FUSED ? "fused" : "unfused", world.nodes, world.gpus_per_node,
-        problem_text(kernel->family, &problem, text), options, status_text(r->status),
-        (unsigned long long)r->elements_checked, r->report);
+    ck_assert_msg(r->status == ST_OK && r->elements_wrong == 0 && r->elements_checked > 0,
+                  "%s (%s) %s, %u x %u ranks, %s, %s: %s, %llu elements checked\n%s", v->kernel, v->params,
+                  form == FORM_FUSED ? "fused" : "unfused", world.nodes, world.gpus_per_node,
+                  problem_text(kernel->family, &problem, text), options, status_text(r->status),
+                  (unsigned long long)r->elements_checked, r->report);
     program_fini(&program);
     free(params);
     free(r);
@@ -286,12 +275,10 @@ START_TEST(kernel_is_exact)
     if (only && strcmp(only, variants[i].kernel) != 0)
         return;
     if (getenv("MKERNEL_TEST_SHOW"))
-        fprintf(stderr, "%ld %s %s, %u x %u, problem %d, %s\n",
-                (long)clock() * 1000 / CLOCKS_PER_SEC, variants[i].kernel,
-                form == FORM_FUSED ? "fused" : "unfused", world.nodes, world.gpus_per_node, shape,
+        fprintf(stderr, "%ld %s %s, %u x %u, problem %d, %s\n", (long)clock() * 1000 / CLOCKS_PER_SEC,
+                variants[i].kernel, form == FORM_FUSED ? "fused" : "unfused", world.nodes, world.gpus_per_node, shape,
                 options);
-    run_exactly(&variants[i], form, world, problem_of(kernel_named(variants[i].kernel), shape),
-                options);
+    run_exactly(&variants[i], form, world, problem_of(kernel_named(variants[i].kernel), shape), options);
 }
 END_TEST
 
@@ -316,8 +303,8 @@ static bool device_is_here(void)
 int main(void)
 {
     Suite *suite = suite_create("cuda");
-    TCase *inputs = tcase_create("inputs"), *right = tcase_create("right"),
-          *exact = tcase_create("exact"), *failing = tcase_create("failing");
+    TCase *inputs = tcase_create("inputs"), *right = tcase_create("right"), *exact = tcase_create("exact"),
+          *failing = tcase_create("failing");
     SRunner *runner = srunner_create(suite);
     int failed;
 

@@ -32,16 +32,16 @@ __attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
 static void tell_task(struct trace *t, const struct trace_task *x)
 {
     (void)t;
-    tell("%u.%u %s #%" PRIu64 " %" PRIu64 "-%" PRIu64 "\n", x->lane.rank, x->lane.worker,
-         op_name(x->at.op), x->at.index, x->begin_ps / 1000, x->end_ps / 1000);
+    tell("%u.%u %s #%" PRIu64 " %" PRIu64 "-%" PRIu64 "\n", x->lane.rank, x->lane.worker, op_name(x->at.op),
+         x->at.index, x->begin_ps / 1000, x->end_ps / 1000);
     ck_assert_uint_eq(x->at.epoch, EPOCH);
 }
 
 static void tell_wait(struct trace *t, const struct trace_wait *x)
 {
     (void)t;
-    tell("%u.%u #%" PRIu64 " waits %" PRIu64 "-%" PRIu64, x->lane.rank, x->lane.worker, x->at.index,
-         x->begin_ps / 1000, x->end_ps / 1000);
+    tell("%u.%u #%" PRIu64 " waits %" PRIu64 "-%" PRIu64, x->lane.rank, x->lane.worker, x->at.index, x->begin_ps / 1000,
+         x->end_ps / 1000);
     if (x->flag == NO_FLAG)
         tell(" %s", x->cause);
     else
@@ -54,8 +54,8 @@ static void tell_wait(struct trace *t, const struct trace_wait *x)
 static void tell_flight(struct trace *t, const struct trace_flight *x)
 {
     (void)t;
-    tell("%u.%u #%" PRIu64 " flies %" PRIu64 "-%" PRIu64 "\n", x->lane.rank, x->lane.worker,
-         x->at.index, x->begin_ps / 1000, x->end_ps / 1000);
+    tell("%u.%u #%" PRIu64 " flies %" PRIu64 "-%" PRIu64 "\n", x->lane.rank, x->lane.worker, x->at.index,
+         x->begin_ps / 1000, x->end_ps / 1000);
 }
 
 static void tell_use(struct trace *t, const struct trace_use *x)
@@ -70,11 +70,8 @@ static void tell_lost(struct trace *t, uint64_t events)
         tell("lost %" PRIu64 "\n", events);
 }
 
-static const struct trace_ops sink_ops = {.task = tell_task,
-                                          .wait = tell_wait,
-                                          .flight = tell_flight,
-                                          .use = tell_use,
-                                          .lost = tell_lost};
+static const struct trace_ops sink_ops = {
+    .task = tell_task, .wait = tell_wait, .flight = tell_flight, .use = tell_use, .lost = tell_lost};
 
 /* ---- workers ---- */
 
@@ -91,8 +88,7 @@ static uint64_t put_arrival(const void *arg, uint32_t rank, uint32_t queue, uint
 }
 
 /* Times are those of the timer. */
-static void hear(const struct program *p, const struct worker_log *workers, uint32_t count,
-                 const struct trace_ops *ops)
+static void hear(const struct program *p, const struct worker_log *workers, uint32_t count, const struct trace_ops *ops)
 {
     struct trace sink = {ops};
     struct trace_log log = {.limit = UINT64_MAX};
@@ -116,8 +112,7 @@ static void hear(const struct program *p, const struct worker_log *workers, uint
     trace_log_fini(&log);
 }
 
-static void expect(const struct program *p, const struct worker_log *workers, uint32_t count,
-                   const char *lines)
+static void expect(const struct program *p, const struct worker_log *workers, uint32_t count, const char *lines)
 {
     told[0] = '\0';
     hear(p, workers, count, &sink_ops);
@@ -134,8 +129,8 @@ static struct gpu_record stored(uint32_t index, uint64_t ns)
     return (struct gpu_record){.event = GPU_STORED, .index = index, .begin.ns = ns, .end.ns = ns};
 }
 
-static struct gpu_record waited(uint32_t index, bool inside, uint64_t begin, uint64_t end,
-                                uint32_t flag, uint64_t wanted)
+static struct gpu_record waited(uint32_t index, bool inside, uint64_t begin, uint64_t end, uint32_t flag,
+                                uint64_t wanted)
 {
     return (struct gpu_record){.event = GPU_WAITED,
                                .index = index,
@@ -171,9 +166,8 @@ START_TEST(one_slice_a_task_in_the_order_of_the_queue)
 {
     struct program p = {0};
     struct worker_log w = {.lane = {1, 0, 1},
-                           .records = {ran(2, 300, 400), waited(1, false, 10, 150, 1, 9),
-                                       ran(0, 5, 100), waited(2, false, 110, 180, 1, 9),
-                                       ran(1, 160, 200)}};
+                           .records = {ran(2, 300, 400), waited(1, false, 10, 150, 1, 9), ran(0, 5, 100),
+                                       waited(2, false, 110, 180, 1, 9), ran(1, 160, 200)}};
 
     build(&p, 1, OP_NOP, 0);
     expect(&p, &w, 1,
@@ -188,8 +182,7 @@ END_TEST
 START_TEST(tasks_of_roles_side_by_side_do_not_overlap)
 {
     struct program p = {0};
-    struct worker_log w = {
-        .records = {ran(1, 90, 250), ran(0, 5, 100), ran(2, 120, 240), ran(3, 230, 300)}};
+    struct worker_log w = {.records = {ran(1, 90, 250), ran(0, 5, 100), ran(2, 120, 240), ran(3, 230, 300)}};
 
     build(&p, 1, OP_NOP, 0);
     expect(&p, &w, 1,
@@ -204,11 +197,10 @@ END_TEST
 START_TEST(waits_are_one_at_a_time)
 {
     struct program p = {0};
-    struct worker_log w = {
-        .records = {waited(0, false, 10, 60, 0, 9), waited(0, false, 10, 40, 1, 9), ran(0, 70, 200),
-                    waited(0, true, 50, 90, 0, 9),     /* the loader ran ahead */
-                    waited(0, true, 80, 85, 1, 9),     /* while it waited anyway */
-                    waited(0, true, 150, 400, 1, 9)}}; /* never longer than the task */
+    struct worker_log w = {.records = {waited(0, false, 10, 60, 0, 9), waited(0, false, 10, 40, 1, 9), ran(0, 70, 200),
+                                       waited(0, true, 50, 90, 0, 9),     /* the loader ran ahead */
+                                       waited(0, true, 80, 85, 1, 9),     /* while it waited anyway */
+                                       waited(0, true, 150, 400, 1, 9)}}; /* never longer than the task */
 
     build(&p, 1, OP_NOP, 0);
     expect(&p, &w, 1,
@@ -226,12 +218,12 @@ END_TEST
 START_TEST(a_wait_ends_by_the_signal_that_filled_the_flag)
 {
     struct program p = {0};
-    struct worker_log w[] = {{.lane = {0, 0, 0}, .records = {ran(0, 10, 100), stored(0, 180)}},
-                             {.lane = {1, 0, 0}, .records = {ran(0, 10, 120), stored(0, 130)}},
-                             {.lane = {0, 0, 1},
-                              .records = {waited(1, false, 20, 190, 0, 6), ran(1, 200, 210),
-                                          waited(2, false, 211, 213, 0, 5), ran(2, 215, 220),
-                                          waited(3, false, 225, 230, 0, 4), ran(3, 240, 250)}}};
+    struct worker_log w[] = {
+        {.lane = {0, 0, 0}, .records = {ran(0, 10, 100), stored(0, 180)}},
+        {.lane = {1, 0, 0}, .records = {ran(0, 10, 120), stored(0, 130)}},
+        {.lane = {0, 0, 1},
+         .records = {waited(1, false, 20, 190, 0, 6), ran(1, 200, 210), waited(2, false, 211, 213, 0, 5),
+                     ran(2, 215, 220), waited(3, false, 225, 230, 0, 4), ran(3, 240, 250)}}};
 
     build(&p, 1, OP_GEMM, 0);
     expect(&p, w, 3,
@@ -277,9 +269,8 @@ END_TEST
 START_TEST(what_is_unfinished_leaves_its_waits)
 {
     struct program p = {0};
-    struct worker_log w = {
-        .records = {ran(0, 10, 100), ran(1, 115, 0), waited(1, true, 120, 0, 1, 9),
-                    waited(1, false, 50, 110, 0, 9), waited(2, false, 60, 0, 1, 9)}};
+    struct worker_log w = {.records = {ran(0, 10, 100), ran(1, 115, 0), waited(1, true, 120, 0, 1, 9),
+                                       waited(1, false, 50, 110, 0, 9), waited(2, false, 60, 0, 1, 9)}};
 
     build(&p, 1, OP_NOP, 0);
     expect(&p, &w, 1,
@@ -293,9 +284,8 @@ END_TEST
 START_TEST(what_was_lost_is_told_and_misleads_nobody)
 {
     struct program p = {0};
-    struct worker_log w[] = {
-        {.lane = {1, 0, 0}, .lost = 7, .records = {ran(0, 10, 120)}},
-        {.lane = {0, 0, 1}, .records = {waited(1, false, 20, 190, 0, 5), ran(1, 200, 210)}}};
+    struct worker_log w[] = {{.lane = {1, 0, 0}, .lost = 7, .records = {ran(0, 10, 120)}},
+                             {.lane = {0, 0, 1}, .records = {waited(1, false, 20, 190, 0, 5), ran(1, 200, 210)}}};
 
     build(&p, 1, OP_NOP, 0);
     expect(&p, w, 2,
@@ -326,9 +316,8 @@ END_TEST
 START_TEST(puts_fly_until_the_proxy_saw_them_arrive)
 {
     struct program p = {0};
-    struct worker_log w[] = {
-        {.lane = {1, 0, 0}, .records = {waited(0, true, 15, 40, GPU_NO_FLAG, 0), ran(0, 10, 50)}},
-        {.lane = {0, 0, 0}, .records = {waited(0, false, 10, 950, 0, 3), ran(0, 960, 970)}}};
+    struct worker_log w[] = {{.lane = {1, 0, 0}, .records = {waited(0, true, 15, 40, GPU_NO_FLAG, 0), ran(0, 10, 50)}},
+                             {.lane = {0, 0, 0}, .records = {waited(0, false, 10, 950, 0, 3), ran(0, 960, 970)}}};
 
     build(&p, 2, OP_PUT, 0);
     expect(&p, w, 2,
@@ -421,15 +410,12 @@ static uint64_t at(const struct device_clock *c, uint64_t ns, uint64_t cycles)
 
 START_TEST(the_clock_says_where_in_its_tick_a_stamp_lies)
 {
-    struct gpu_log log = {.begin = {1000000000000032000, 500000},
-                          .end = {1000000000000132000, 650000}}; /* 1.5 a ns */
+    struct gpu_log log = {.begin = {1000000000000032000, 500000}, .end = {1000000000000132000, 650000}}; /* 1.5 a ns */
     struct device_clock c = device_clock_of(&log, 1024, 0);
 
     ck_assert_uint_eq(at(&c, 1000000000000032000, 500750), 1000000000000032500);
-    ck_assert_uint_eq(at(&c, 1000000000000031000, 499250),
-                      1000000000000031500); /* before the first anchor */
-    ck_assert_uint_eq(at(&c, 1000000000000050000, 500750),
-                      1000000000000050000); /* it had run slower */
+    ck_assert_uint_eq(at(&c, 1000000000000031000, 499250), 1000000000000031500); /* before the first anchor */
+    ck_assert_uint_eq(at(&c, 1000000000000050000, 500750), 1000000000000050000); /* it had run slower */
     ck_assert_uint_eq(at(&c, 1000000000000033000, 599000), 1000000000000034024); /* and faster */
     c.host_ahead_ns = -1000000000000000000ull;
     ck_assert_uint_eq(at(&c, 1000000000000032000, 500750), 32500);
@@ -452,8 +438,7 @@ START_TEST(time_never_goes_back)
     struct device_clock c = device_clock_of(&log, 1024, 0);
     uint64_t cycles = 0, last = 0;
 
-    for (uint64_t ns = 1024; ns < 110000;
-         ns += 97) { /* a clock that runs at half and at double rate by turns */
+    for (uint64_t ns = 1024; ns < 110000; ns += 97) { /* a clock that runs at half and at double rate by turns */
         uint64_t now;
 
         cycles += ns / 10000 % 2 ? 75 : 290;

@@ -31,8 +31,7 @@ static void emit(const struct lowering_case *c, struct program *p)
     struct complaint complaint = {.text = ""};
 
     harness_options(c->kernel->options, params, c->params);
-    ck_assert_msg(c->kernel->emit(&c->problem, c->world, harness_machine(), c->form, params, p,
-                                  &complaint) == ST_OK,
+    ck_assert_msg(c->kernel->emit(&c->problem, c->world, harness_machine(), c->form, params, p, &complaint) == ST_OK,
                   "%s", complaint.text);
     free(params);
 }
@@ -41,8 +40,7 @@ static void emit(const struct lowering_case *c, struct program *p)
 static void place_ranks(struct placement *ranks)
 {
     for (uint32_t i = 0; i < RANKS_MAX; i++)
-        ranks[i] =
-            (struct placement){(i + 1) * WINDOW_BYTES, (RANKS_MAX + i + 1) * WINDOW_BYTES, i / 2};
+        ranks[i] = (struct placement){(i + 1) * WINDOW_BYTES, (RANKS_MAX + i + 1) * WINDOW_BYTES, i / 2};
 }
 
 /* Behind the signals, where control buffers say how much there is. */
@@ -63,8 +61,7 @@ static void check_dynamic(const struct lowered *l, const struct gpu_task *t, con
 
 static void check_task(const struct lowered *l, const struct gpu_task *t)
 {
-    uint64_t links =
-        (uint64_t)t->entry_waits + t->late_waits + t->targets + t->addends + t->signals;
+    uint64_t links = (uint64_t)t->entry_waits + t->late_waits + t->targets + t->addends + t->signals;
     const union gpu_link *link = (const union gpu_link *)l->links.items + t->links;
 
     ck_assert_uint_le(t->links + links, l->links.count);
@@ -91,8 +88,7 @@ static bool is_far(const struct placement *ranks, uint32_t rank, uint64_t addres
 }
 
 /* Of the signals to one flag either all say "system" or none; all do if some signaller is far. */
-static void check_scopes(const struct program *p, const struct placement *ranks,
-                         const struct lowered *l)
+static void check_scopes(const struct program *p, const struct placement *ranks, const struct lowered *l)
 {
     struct gpu_signal *signals = malloc((l->links.count + 1) * sizeof *signals);
     size_t count = 0, task = 0;
@@ -101,9 +97,8 @@ static void check_scopes(const struct program *p, const struct placement *ranks,
         for (uint32_t q = 0; q < p->queue_count; q++)
             for (uint64_t i = 0; i < program_queue_length(p, rank, q); i++) {
                 const struct gpu_task *t = (const struct gpu_task *)l->tasks.items + task++;
-                const union gpu_link *link = (const union gpu_link *)l->links.items + t->links +
-                                             t->entry_waits + t->late_waits + t->targets +
-                                             t->addends;
+                const union gpu_link *link = (const union gpu_link *)l->links.items + t->links + t->entry_waits +
+                                             t->late_waits + t->targets + t->addends;
 
                 for (uint32_t k = 0; k < t->signals; k++) {
                     signals[count++] = link[k].signal;
@@ -214,8 +209,7 @@ static const struct ways {
     {{&ag_gemm_kernel, "panels=4", {1, 4}, {.m = 512, .n = 512, .k = 256}, FORM_FUSED},
      {GPU_SIGNAL, GPU_GEMM, GPU_COPY}},
     {{&ag_gemm_kernel, "", {2, 1}, {.m = 512, .n = 512, .k = 256}, FORM_FUSED}, {GPU_SIGNAL, GPU_GEMM, GPU_PUT}},
-    {{&ag_gemm_kernel, "tile_m=64", {1, 1}, {.m = 512, .n = 512, .k = 256}, FORM_FUSED},
-     {GPU_GEMM, GPU_GEMM_ROWS}},
+    {{&ag_gemm_kernel, "tile_m=64", {1, 1}, {.m = 512, .n = 512, .k = 256}, FORM_FUSED}, {GPU_GEMM, GPU_GEMM_ROWS}},
     {{&ag_gemm_kernel, "", {1, 4}, {.m = 37, .n = 65, .k = 70}, FORM_FUSED},
      {GPU_SIGNAL, GPU_GEMM_PLAIN, GPU_COPY_PLAIN}},
     {{&gemm_rs_kernel, "", {1, 4}, {.m = 512, .n = 512, .k = 256}, FORM_FUSED}, {GPU_SIGNAL, GPU_GEMM}},
@@ -225,9 +219,17 @@ static const struct ways {
      {GPU_SIGNAL, GPU_GEMM, GPU_REDUCE}},
     {{&gemm_ar_kernel, "", {1, 4}, {.m = 512, .n = 512, .k = 256}, FORM_UNFUSED},
      {GPU_SIGNAL, GPU_GEMM, GPU_COPY, GPU_REDUCE}},
-    {{&ring_attention_kernel, "", {1, 1}, {.attention = {.seq = 1024, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 64}}, FORM_FUSED},
+    {{&ring_attention_kernel,
+      "",
+      {1, 1},
+      {.attention = {.seq = 1024, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 64}},
+      FORM_FUSED},
      {GPU_ATTENTION}},
-    {{&ring_attention_kernel, "split=1", {1, 4}, {.attention = {.seq = 1024, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 128}}, FORM_FUSED},
+    {{&ring_attention_kernel,
+      "split=1",
+      {1, 4},
+      {.attention = {.seq = 1024, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 128}},
+      FORM_FUSED},
      {GPU_SIGNAL, GPU_COPY, GPU_ATTENTION, GPU_ATTENTION_DIRECT}},
 };
 
@@ -243,8 +245,8 @@ START_TEST(tasks_take_the_best_way)
         expected[w->kinds[i]] = true;
     for (uint32_t kind = 0; kind < GPU_KIND_COUNT; kind++)
         if (l.kinds[kind] > 0)
-            ck_assert_msg(expected[kind], "case %d: %llu tasks of kind %u", _i,
-                          (unsigned long long)l.kinds[kind], kind);
+            ck_assert_msg(expected[kind], "case %d: %llu tasks of kind %u", _i, (unsigned long long)l.kinds[kind],
+                          kind);
     lowered_free(&l);
     program_fini(&p);
 }
@@ -260,9 +262,8 @@ START_TEST(large_tiles_are_refused)
     place_ranks(ranks);
     emit(&c, &p);
     ck_assert_int_eq(lower_program(&p, ranks, &l), ST_INPUT);
-    ck_assert_str_eq(
-        l.why, "cuda: rank 0 queue compute gemm #0: a tile of 256 x 256, this backend's are at "
-               "most 128 x 256");
+    ck_assert_str_eq(l.why, "cuda: rank 0 queue compute gemm #0: a tile of 256 x 256, this backend's are at "
+                            "most 128 x 256");
     lowered_free(&l);
     program_fini(&p);
 }
@@ -270,7 +271,11 @@ END_TEST
 
 START_TEST(other_heads_are_refused)
 {
-    struct lowering_case c = {&ring_attention_kernel, "", {1, 1}, {.attention = {.seq = 64, .batch = 1, .heads = 1, .kv_heads = 1, .head_dim = 96}}, FORM_FUSED};
+    struct lowering_case c = {&ring_attention_kernel,
+                              "",
+                              {1, 1},
+                              {.attention = {.seq = 64, .batch = 1, .heads = 1, .kv_heads = 1, .head_dim = 96}},
+                              FORM_FUSED};
     struct placement ranks[RANKS_MAX];
     struct program p = {0};
     struct lowered l;

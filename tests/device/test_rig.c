@@ -67,14 +67,13 @@ static void run(uint32_t warmup, bool traced, struct run_result *r)
     queue = script_queue_and_crew(&p, "main");
     for (uint32_t rank = 0; rank < world_ranks(p.world); rank++)
         task_signal(script_task(&p, rank, queue, OP_NOP, 0, 0), 0, 0, 1);
-    harness_run(
-        &(struct trial){.backend = &cuda_backend,
-                        .kernel = &kernel,
-                        .program = &p,
-                        .timing = {.mode = TIMING_ISOLATED, .warmup = warmup, .iterations = 3},
-                        .options = "timeout=300ms",
-                        .trace = traced ? &sink : NULL},
-        r);
+    harness_run(&(struct trial){.backend = &cuda_backend,
+                                .kernel = &kernel,
+                                .program = &p,
+                                .timing = {.mode = TIMING_ISOLATED, .warmup = warmup, .iterations = 3},
+                                .options = "timeout=300ms",
+                                .trace = traced ? &sink : NULL},
+                r);
     program_fini(&p);
 }
 
@@ -184,8 +183,7 @@ START_TEST(links_that_carry_no_additions_are_refused)
     fake_cuda.links_add = false;
     run(1, false, &r);
     ck_assert_int_eq(r.status, ST_ENVIRONMENT);
-    ck_assert_msg(strstr(r.report, "cannot add atomically") && strstr(r.report, "devices: 1"), "%s",
-                  r.report);
+    ck_assert_msg(strstr(r.report, "cannot add atomically") && strstr(r.report, "devices: 1"), "%s", r.report);
 }
 END_TEST
 

@@ -14,10 +14,10 @@
 #include "kernels/kernels.h"
 #include "sim/engine.h"
 
-#define SEEDS_MAX      20 /* a mutant and shape */
-#define ACCEPTED_SEEDS 4  /* an undamaged program */
-#define HARMLESS_SEEDS 2  /* a mutant that the verifier accepts, or a redundant wait */
-#define EPOCHS         4
+#define SEEDS_MAX 20     /* a mutant and shape */
+#define ACCEPTED_SEEDS 4 /* an undamaged program */
+#define HARMLESS_SEEDS 2 /* a mutant that the verifier accepts, or a redundant wait */
+#define EPOCHS 4
 
 static struct machine machine;
 
@@ -32,8 +32,8 @@ static void open_machine(void)
     machine.copy.pipelined_ps = 2200000;
 }
 
-static enum status run(const struct kernel *k, const struct problem *problem,
-                       const struct program *p, uint64_t seed, struct run_result *r)
+static enum status run(const struct kernel *k, const struct problem *problem, const struct program *p, uint64_t seed,
+                       struct run_result *r)
 {
     struct sim_options options;
     struct job job = {
@@ -55,8 +55,8 @@ static enum status run(const struct kernel *k, const struct problem *problem,
 }
 
 /* The first seed that fails; 0: none. */
-static uint64_t find_failure(const struct kernel *k, const struct problem *problem,
-                             const struct program *p, uint64_t seeds, struct run_result *r)
+static uint64_t find_failure(const struct kernel *k, const struct problem *problem, const struct program *p,
+                             uint64_t seeds, struct run_result *r)
 {
     for (uint64_t seed = 1; seed <= seeds; seed++)
         if (run(k, problem, p, seed, r) < 0)
@@ -79,9 +79,8 @@ START_TEST(accepted_programs_pass)
         if (!mutant_shape_emit(k, form, shape, &machine, &p))
             continue;
         seed = find_failure(k, &shape->problem, &p, ACCEPTED_SEEDS, &r);
-        ck_assert_msg(seed == 0, "%s, %u x %u, %s: fails with seed %lu: %s", k->name,
-                      shape->world.nodes, shape->world.gpus_per_node, shape->setting,
-                      (unsigned long)seed, r.report);
+        ck_assert_msg(seed == 0, "%s, %u x %u, %s: fails with seed %lu: %s", k->name, shape->world.nodes,
+                      shape->world.gpus_per_node, shape->setting, (unsigned long)seed, r.report);
         runs += ACCEPTED_SEEDS;
         program_fini(&p);
     }
@@ -123,8 +122,10 @@ END_TEST
 static const struct {
     const char *kernel, *queue, *flags;
 } redundant[] = {
-    {"gemm_ar", "compute", "open"},   {"gemm_ar", "scatter", "open"},
-    {"gemm_ar", "send", "rail_open"}, {"gemm_ar", "share", "sent"},
+    {"gemm_ar", "compute", "open"},
+    {"gemm_ar", "scatter", "open"},
+    {"gemm_ar", "send", "rail_open"},
+    {"gemm_ar", "share", "sent"},
 };
 
 static bool is_redundant(const struct kernel *k, const struct mutant *m)
@@ -158,16 +159,14 @@ static struct damage *find_row(struct board *b, const struct mutant *m)
     struct damage *d = b->rows;
 
     for (; d < b->rows + b->count; d++)
-        if (d->mutation == m->mutation && strcmp(d->queue, queue) == 0 &&
-            strcmp(d->flags, flags) == 0)
+        if (d->mutation == m->mutation && strcmp(d->queue, queue) == 0 && strcmp(d->flags, flags) == 0)
             return d;
     ck_assert_uint_lt(b->count++, DAMAGES_MAX);
     *d = (struct damage){.mutation = m->mutation, .queue = queue, .flags = flags};
     return d;
 }
 
-static void try_mutant(const struct kernel *k, const struct problem *problem, struct mutant *m,
-                       struct board *b)
+static void try_mutant(const struct kernel *k, const struct problem *problem, struct mutant *m, struct board *b)
 {
     static struct verify_report report;
     static struct run_result r;
@@ -183,9 +182,9 @@ static void try_mutant(const struct kernel *k, const struct problem *problem, st
     refused = verify_program(&p, &global, 1024, &report) < 0;
     if (!refused || is_redundant(k, m)) {
         seed = find_failure(k, problem, &p, HARMLESS_SEEDS, &r);
-        ck_assert_msg(seed == 0, "%s without waits of queue %s for %s: fails with seed %lu: %s",
-                      k->name, m->inner.queues[m->queue].name,
-                      m->inner.flag_groups[m->group].name, (unsigned long)seed, r.report);
+        ck_assert_msg(seed == 0, "%s without waits of queue %s for %s: fails with seed %lu: %s", k->name,
+                      m->inner.queues[m->queue].name, m->inner.flag_groups[m->group].name, (unsigned long)seed,
+                      r.report);
         b->harmless++;
         return;
     }
@@ -196,8 +195,8 @@ static void try_mutant(const struct kernel *k, const struct problem *problem, st
     d->seeds = seed > d->seeds ? seed : d->seeds;
 }
 
-static void try_program(const struct kernel *k, const struct problem *problem,
-                        const struct program *inner, struct board *b)
+static void try_program(const struct kernel *k, const struct problem *problem, const struct program *inner,
+                        struct board *b)
 {
     struct mutant m = {.inner = *inner, .buffer = UINT32_MAX};
 
@@ -218,11 +217,11 @@ static uint32_t report_board(const char *name, const struct board *b)
         tried += d->tried;
         missed += d->found < d->tried;
         if (d->found < d->tried)
-            printf("# %s: %s, queue %s, %s: found at %u of %u shapes\n", name,
-                   mutation_names[d->mutation], d->queue, d->flags, d->found, d->tried);
+            printf("# %s: %s, queue %s, %s: found at %u of %u shapes\n", name, mutation_names[d->mutation], d->queue,
+                   d->flags, d->found, d->tried);
     }
-    printf("# %s: %u of %u kinds found, %u mutants, %lu seeds at most; %u harmless mutants passed\n",
-           name, b->count - missed, b->count, tried, (unsigned long)most, b->harmless);
+    printf("# %s: %u of %u kinds found, %u mutants, %lu seeds at most; %u harmless mutants passed\n", name,
+           b->count - missed, b->count, tried, (unsigned long)most, b->harmless);
     fflush(stdout);
     return missed;
 }

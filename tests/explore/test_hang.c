@@ -97,48 +97,41 @@ static const struct row {
     const char *report;
 } rows[] = {
     {cycle, NULL, "",
-     QUIET_HEAD
-     "root cause: a cycle: each waits for the one below, the last for one above\n"
-     "  rank 0 crew main queue main nop #0, epoch 1, entry wait: go[0] is 0, wanted 1\n"
-     "    missing: rank 2 queue main nop #0, epoch 1 (waits itself)\n"
-     "  rank 2 crew main queue main nop #0, epoch 1, entry wait: go[0] is 0, wanted 1\n"
-     "    missing: rank 1 queue main nop #0, epoch 1 (waits itself)\n"
-     "  rank 1 crew main queue main nop #0, epoch 1, entry wait: go[0] is 0, wanted 1\n"
-     "    missing: rank 0 queue main nop #0, epoch 1 (waits itself)\n"},
+     QUIET_HEAD "root cause: a cycle: each waits for the one below, the last for one above\n"
+                "  rank 0 crew main queue main nop #0, epoch 1, entry wait: go[0] is 0, wanted 1\n"
+                "    missing: rank 2 queue main nop #0, epoch 1 (waits itself)\n"
+                "  rank 2 crew main queue main nop #0, epoch 1, entry wait: go[0] is 0, wanted 1\n"
+                "    missing: rank 1 queue main nop #0, epoch 1 (waits itself)\n"
+                "  rank 1 crew main queue main nop #0, epoch 1, entry wait: go[0] is 0, wanted 1\n"
+                "    missing: rank 0 queue main nop #0, epoch 1 (waits itself)\n"},
     {missing_signal, NULL, "",
-     QUIET_HEAD
-     "root cause: no task signals sent[0] of rank 0\n"
-     "  rank 0 crew main queue main nop #0, epoch 1, entry wait: sent[0] is 0, wanted 1\n"
-     "also waiting:\n"
-     "  rank 1 crew main queue main nop #0, epoch 1, entry wait: go[0] is 0, wanted 1\n"},
+     QUIET_HEAD "root cause: no task signals sent[0] of rank 0\n"
+                "  rank 0 crew main queue main nop #0, epoch 1, entry wait: sent[0] is 0, wanted 1\n"
+                "also waiting:\n"
+                "  rank 1 crew main queue main nop #0, epoch 1, entry wait: go[0] is 0, wanted 1\n"},
     {too_few_signals, NULL, "",
-     QUIET_HEAD
-     "root cause: all tasks that signal go[0] of rank 0 have done so, 1 an epoch, and more is wanted\n"
-     "  rank 0 crew main queue main nop #1, epoch 1, entry wait: go[0] is 1, wanted 2\n"},
+     QUIET_HEAD "root cause: all tasks that signal go[0] of rank 0 have done so, 1 an epoch, and more is wanted\n"
+                "  rank 0 crew main queue main nop #1, epoch 1, entry wait: go[0] is 1, wanted 2\n"},
     {no_crew, NULL, "",
-     QUIET_HEAD
-     "root cause: rank 0 queue orphan, 0 of 1 tasks popped: no crew drains it\n"
-     "  rank 0 crew main queue main nop #0, epoch 1, entry wait: go[0] is 0, wanted 1\n"
-     "    missing: rank 0 queue orphan nop #0, epoch 1 (not started)\n"},
+     QUIET_HEAD "root cause: rank 0 queue orphan, 0 of 1 tasks popped: no crew drains it\n"
+                "  rank 0 crew main queue main nop #0, epoch 1, entry wait: go[0] is 0, wanted 1\n"
+                "    missing: rank 0 queue orphan nop #0, epoch 1 (not started)\n"},
     {put_chain, "sim", "fault=dropped_put fault_rank=0",
-     QUIET_HEAD
-     "root cause: rank 0 queue send put #0, epoch 1, was dropped by the network\n"
-     "  rank 0 crew main queue main nop #0, epoch 1, entry wait: sent[0] is 0, wanted 1\n"
-     "    missing: rank 0 queue send put #0, epoch 1 (was dropped by the network)\n"
-     "also waiting:\n"
-     "  rank 1 crew main queue main nop #0, epoch 1, entry wait: landed[0] is 0, wanted 1\n"
-     "  rank 1 crew send queue send put #0, epoch 1, entry wait: landed[0] is 0, wanted 1\n"
-     "  rank 2 crew main queue main nop #0, epoch 1, entry wait: landed[0] is 0, wanted 1\n"},
+     QUIET_HEAD "root cause: rank 0 queue send put #0, epoch 1, was dropped by the network\n"
+                "  rank 0 crew main queue main nop #0, epoch 1, entry wait: sent[0] is 0, wanted 1\n"
+                "    missing: rank 0 queue send put #0, epoch 1 (was dropped by the network)\n"
+                "also waiting:\n"
+                "  rank 1 crew main queue main nop #0, epoch 1, entry wait: landed[0] is 0, wanted 1\n"
+                "  rank 1 crew send queue send put #0, epoch 1, entry wait: landed[0] is 0, wanted 1\n"
+                "  rank 2 crew main queue main nop #0, epoch 1, entry wait: landed[0] is 0, wanted 1\n"},
     {put_chain, "sim", "fault=dead_link fault_rank=1 fault_time=1us",
-     QUIET_HEAD
-     "root cause: rank 1 queue send put #0, epoch 1, was lost on a dead link\n"
-     "  rank 2 crew main queue main nop #0, epoch 1, entry wait: landed[0] is 0, wanted 1\n"
-     "    missing: rank 1 queue send put #0, epoch 1 (was lost on a dead link)\n"},
+     QUIET_HEAD "root cause: rank 1 queue send put #0, epoch 1, was lost on a dead link\n"
+                "  rank 2 crew main queue main nop #0, epoch 1, entry wait: landed[0] is 0, wanted 1\n"
+                "    missing: rank 1 queue send put #0, epoch 1 (was lost on a dead link)\n"},
     {put_chain, "sim", "fault=stopped_rank fault_rank=1 fault_time=2us",
-     QUIET_HEAD
-     "root cause: rank 1 stopped at 2 us\n"
-     "  rank 2 crew main queue main nop #0, epoch 1, entry wait: landed[0] is 0, wanted 1\n"
-     "    missing: rank 1 queue send put #0, epoch 1 (was in hand when its rank stopped)\n"},
+     QUIET_HEAD "root cause: rank 1 stopped at 2 us\n"
+                "  rank 2 crew main queue main nop #0, epoch 1, entry wait: landed[0] is 0, wanted 1\n"
+                "    missing: rank 1 queue send put #0, epoch 1 (was in hand when its rank stopped)\n"},
 };
 
 /* Takes out what depends on the clock. */
@@ -208,8 +201,7 @@ START_TEST(a_hang_is_explained)
         return;
     ck_assert_int_eq(run(row, b, &r), ST_HANG);
     drop_times(r.report);
-    ck_assert_msg(strcmp(r.report, row->report) == 0, "%s:\n%s\nexpected:\n%s", b->name, r.report,
-                  row->report);
+    ck_assert_msg(strcmp(r.report, row->report) == 0, "%s:\n%s\nexpected:\n%s", b->name, r.report, row->report);
 }
 END_TEST
 
@@ -242,8 +234,7 @@ START_TEST(an_interrupted_run_says_where_it_stood)
                          .interrupted = &stop_now},
            &r);
     ck_assert_msg(r.status == ST_INTERRUPTED, "%s: %s", b->name, status_text(r.status));
-    ck_assert_msg(strstr(r.report, "stopped from outside") && strstr(r.report, "held up by"), "%s",
-                  r.report);
+    ck_assert_msg(strstr(r.report, "stopped from outside") && strstr(r.report, "held up by"), "%s", r.report);
     program_fini(&p);
     free(options);
 }

@@ -9,7 +9,7 @@ enum fake_order { FAKE_RING, FAKE_DIRECT };
 /* Parameters of "ag_gemm"; "gemm_rs" has all but comm_sms, "attention" only `order`. */
 struct fake_params {
     uint64_t comm_sms, chunk, tile;
-    bool     join;
+    bool join;
     uint32_t order;
 };
 

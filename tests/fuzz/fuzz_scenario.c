@@ -20,8 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct scenario s;
     struct machine m;
 
-    if (scenario_parse("fuzz.yaml", (const char *)data, size, &fake_registry, NULL, NULL, 0, &s) ==
-        ST_OK) {
+    if (scenario_parse("fuzz.yaml", (const char *)data, size, &fake_registry, NULL, NULL, 0, &s) == ST_OK) {
         for (uint64_t i = 0; i < s.point_count; i += 1 + s.point_count / 16)
             scenario_point_keys(&s, &s.points[i], ignore_key, NULL);
         scenario_fini(&s);

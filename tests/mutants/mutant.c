@@ -8,7 +8,7 @@
 #include "core/parse/option.h"
 
 const char *const mutation_names[MUTATIONS] = {
-    "drop wait", "drop signal", "halve wait", "early reuse", "early signal",
+    "drop wait",      "drop signal",  "halve wait",   "early reuse",  "early signal",
     "shallow buffer", "shift source", "shift target", "swap targets",
 };
 
@@ -98,8 +98,8 @@ static void shift_attention(struct mutant *m, struct task *t)
 }
 
 /* The other of the pair that a task forms with its neighbour in the queue; false: it has none of its kind. */
-static bool neighbour(const struct mutant *m, uint32_t rank, uint32_t queue, uint64_t index,
-                      const struct task *t, struct task *out)
+static bool neighbour(const struct mutant *m, uint32_t rank, uint32_t queue, uint64_t index, const struct task *t,
+                      struct task *out)
 {
     if ((index ^ 1) >= program_queue_length(&m->inner, rank, queue))
         return false;
@@ -133,8 +133,7 @@ static void swap_targets(struct mutant *m, struct task *t, const struct task *ot
     }
 }
 
-static void mutant_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
-                        struct task *t)
+static void mutant_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *t)
 {
     struct mutant *m = p->state;
     struct task other;
@@ -142,8 +141,7 @@ static void mutant_task(const struct program *p, uint32_t rank, uint32_t queue, 
     program_task(&m->inner, rank, queue, index, t);
     if (queue != m->queue)
         return;
-    if ((m->mutation == EARLY_SIGNAL || m->mutation == SWAP_TARGETS) &&
-        neighbour(m, rank, queue, index, t, &other)) {
+    if ((m->mutation == EARLY_SIGNAL || m->mutation == SWAP_TARGETS) && neighbour(m, rank, queue, index, t, &other)) {
         if (m->mutation == EARLY_SIGNAL)
             swap_signals(m, t, &other);
         else
@@ -189,8 +187,7 @@ static uint32_t mutant_table_size(const struct program *p, uint32_t rank, uint32
     return inner->ops->segment_table_size(inner, rank, table);
 }
 
-static void mutant_segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index,
-                           struct segment *out)
+static void mutant_segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index, struct segment *out)
 {
     struct mutant *m = p->state;
 
@@ -264,6 +261,7 @@ bool mutant_applies(struct mutant *m)
 
 const struct machine mutant_machine = {.gpu = {.model = "test", .sms = 32}};
 
+/* clang-format off */
 #define SHAPES_OF_WORLD(nodes, gpus, problem)                                                      \
     {{nodes, gpus}, problem, ""}, {{nodes, gpus}, problem, "depth=1"},                             \
         {{nodes, gpus}, problem, "panels=2"}, {{nodes, gpus}, problem, "inter=direct"},            \
@@ -280,6 +278,7 @@ const struct machine mutant_machine = {.gpu = {.model = "test", .sms = 32}};
     {.m = 1, .n = 40, .k = 130,                                                                    \
      .attention = {.seq = 7, .batch = 2, .heads = 1, .kv_heads = 1, .head_dim = 64, .causal = true}, \
      .moe = {.tokens = 1, .hidden = 130, .inter = 40, .experts = 11, .top_k = 3, .capacity = 1e3}}
+/* clang-format on */
 
 const struct mutant_shape mutant_shapes[] = {
     SHAPES_OF_WORLD(1, 3, USUAL), SHAPES_OF_WORLD(3, 1, USUAL), SHAPES_OF_WORLD(3, 2, USUAL),
@@ -323,8 +322,7 @@ bool mutant_shape_emit(const struct kernel *k, enum form form, const struct muta
     assert(params);
     filled = fill_params(k, shape->setting, params);
     if (filled) {
-        enum status st =
-            k->emit(&shape->problem, shape->world, machine, form, params, p, &complaint);
+        enum status st = k->emit(&shape->problem, shape->world, machine, form, params, p, &complaint);
 
         assert(st == ST_OK);
         (void)st;

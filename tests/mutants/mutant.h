@@ -21,7 +21,7 @@ enum mutation {
     SHIFT_SOURCE, /* sources one row off */
     SHIFT_TARGET, /* targets one row off */
     SWAP_TARGETS, /* neighbours in a queue store where the other should */
-    MUTATIONS, /* how many there are */
+    MUTATIONS,    /* how many there are */
 };
 
 extern const char *const mutation_names[MUTATIONS];
@@ -32,9 +32,9 @@ bool mutation_by_group(enum mutation m);
 /* A program that differs from `inner` in one way.  It is the mutant's `state`. */
 struct mutant {
     struct program inner;
-    enum mutation  mutation;
-    uint32_t       queue, group, buffer;
-    uint64_t       hits; /* how much was changed */
+    enum mutation mutation;
+    uint32_t queue, group, buffer;
+    uint64_t hits; /* how much was changed */
 };
 
 /* The damaged program, to be read only while *m lives; it must not be given to program_fini(). */
@@ -45,13 +45,13 @@ bool mutant_applies(struct mutant *m);
 
 /* A shape that mutations are tried at. */
 struct mutant_shape {
-    struct world   world;
+    struct world world;
     struct problem problem;
-    const char    *setting; /* "depth=1", or "": the defaults */
+    const char *setting; /* "depth=1", or "": the defaults */
 };
 
 extern const struct mutant_shape mutant_shapes[];
-extern const int                 mutant_shape_count;
+extern const int mutant_shape_count;
 
 /* GPUs enough for any crew. */
 extern const struct machine mutant_machine;

@@ -16,7 +16,7 @@
 void must(bool ok, const char *what, ...)
 {
     va_list args;
-    char    line[640];
+    char line[640];
 
     if (ok)
         return;
@@ -41,14 +41,14 @@ bool slow_machine(void)
 static void *parse_options(const struct setting *s)
 {
     const struct option *table = s->transport->options;
-    void                *options = calloc(1, s->transport->options_size + 1);
-    char                 text[256], why[256], *at = NULL;
+    void *options = calloc(1, s->transport->options_size + 1);
+    char text[256], why[256], *at = NULL;
 
     must(options != NULL, "no memory");
     option_defaults(table, options);
     snprintf(text, sizeof text, "%s", s->options);
     for (char *word = strtok_r(text, " ", &at); word; word = strtok_r(NULL, " ", &at)) {
-        char                *value = strchr(word, '=');
+        char *value = strchr(word, '=');
         const struct option *o;
 
         *value++ = 0;
@@ -69,12 +69,12 @@ static void *zeroed_pages(uint64_t bytes)
     return p;
 }
 
-struct member *member_open(const struct setting *s, struct bootstrap *b, uint64_t window_bytes,
-                           uint32_t flags, uint32_t depth, double timeout_s)
+struct member *member_open(const struct setting *s, struct bootstrap *b, uint64_t window_bytes, uint32_t flags,
+                           uint32_t depth, double timeout_s)
 {
     struct member *m = calloc(1, sizeof *m);
-    char           why[512];
-    enum status    st;
+    char why[512];
+    enum status st;
 
     must(m != NULL, "no memory");
     m->setting = s;
@@ -109,7 +109,7 @@ void member_connect(struct member *m)
 void member_close(struct member *m)
 {
     const void *options = m->e->config.options;
-    uint64_t    flag_bytes = m->e->config.flags.bytes;
+    uint64_t flag_bytes = m->e->config.flags.bytes;
 
     endpoint_close(m->e);
     free((void *)options);
@@ -122,8 +122,8 @@ void member_close(struct member *m)
 
 enum status member_poll(struct member *m)
 {
-    uint64_t    ids[POLL_IDS];
-    uint32_t    count;
+    uint64_t ids[POLL_IDS];
+    uint32_t count;
     enum status st = endpoint_poll(m->e, ids, POLL_IDS, &count);
 
     m->completed += count;
@@ -176,8 +176,8 @@ void member_await_flag(struct member *m, uint32_t flag, uint64_t value)
         poll_well(m);
         if (flag_now(m, flag) < value)
             pause_idle(&idle);
-        must(clock_now_ns() < deadline_ns, "flag %u is %llu, not %llu", flag,
-             (unsigned long long)flag_now(m, flag), (unsigned long long)value);
+        must(clock_now_ns() < deadline_ns, "flag %u is %llu, not %llu", flag, (unsigned long long)flag_now(m, flag),
+             (unsigned long long)value);
     }
 }
 
@@ -206,7 +206,7 @@ void member_barrier(struct member *m)
 
 enum status member_put_until_error(struct member *m, uint32_t peer)
 {
-    uint64_t    since_ns = clock_now_ns();
+    uint64_t since_ns = clock_now_ns();
     enum status st = ST_OK;
 
     for (uint64_t i = 1; st >= 0; i++) {

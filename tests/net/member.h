@@ -15,7 +15,7 @@
 struct setting {
     const struct transport *transport;
     const char *options; /* "name=value name=value", "" for the defaults */
-    bool gpu; /* host memory that is said to be a GPU's, with a dma-buf that is none */
+    bool gpu;            /* host memory that is said to be a GPU's, with a dma-buf that is none */
 };
 
 struct member {
@@ -37,8 +37,8 @@ bool slow_machine(void);
 
 /* Opens an endpoint of window_bytes and `flags` flags, as member b->rank of b->size.  Options are parsed
  * into storage that lives as long as the member. */
-struct member *member_open(const struct setting *s, struct bootstrap *b, uint64_t window_bytes,
-                           uint32_t flags, uint32_t depth, double timeout_s);
+struct member *member_open(const struct setting *s, struct bootstrap *b, uint64_t window_bytes, uint32_t flags,
+                           uint32_t depth, double timeout_s);
 void member_connect(struct member *m); /* everybody to everybody */
 void member_close(struct member *m);
 

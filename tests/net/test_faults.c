@@ -28,8 +28,8 @@
 
 #include "../suite.h"
 
-#define FAULT_MS      200
-#define FOREVER       2000000 /* epochs */
+#define FAULT_MS 200
+#define FOREVER 2000000 /* epochs */
 
 enum fault {
     FAULT_NONE,
@@ -47,7 +47,7 @@ static bool has_to_run;
 
 static struct shared { /* with the processes of both nodes */
     _Atomic bool stuck;
-} *shared;
+} * shared;
 
 static struct pair_outcome outcomes[2]; /* by node */
 
@@ -170,19 +170,18 @@ static void *break_later(void *arg)
 /* The backend takes ten times as long as it is told where a sanitizer slows everything down. */
 #if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
 #define DEFAULT_TIMEOUT " timeout=1s"
-#define SHORT_TIMEOUT   " timeout=400ms"
-#define LIMIT_S         30
+#define SHORT_TIMEOUT " timeout=400ms"
+#define LIMIT_S 30
 #else
 #define DEFAULT_TIMEOUT "" /* 10s */
-#define SHORT_TIMEOUT   " timeout=4s"
-#define LIMIT_S         10
+#define SHORT_TIMEOUT " timeout=4s"
+#define LIMIT_S 10
 #endif
 
 /* The cpu backend, with a thread on node 1 that breaks something. */
 static enum status faulty_run(const struct job *job, struct run_result *r)
 {
-    bool later = fault == FAULT_STUCK ||
-                 (job->nodes->node == 1 && fault >= FAULT_KILLED && fault <= FAULT_LINK);
+    bool later = fault == FAULT_STUCK || (job->nodes->node == 1 && fault >= FAULT_KILLED && fault <= FAULT_LINK);
     pthread_t thread;
 
     over = false;

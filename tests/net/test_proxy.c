@@ -10,20 +10,20 @@
 
 #include "../suite.h"
 
-#define PUTS  500
+#define PUTS 500
 #define BYTES 64
 
 /* A rank whose queue holds PUTS commands, put i to flag i of the other one. */
 struct source {
-    uint32_t         next;
-    _Atomic uint32_t limit;          /* commands that are there already */
-    uint8_t          completed[PUTS]; /* how often */
+    uint32_t next;
+    _Atomic uint32_t limit;  /* commands that are there already */
+    uint8_t completed[PUTS]; /* how often */
     _Atomic uint32_t completions;
-    bool             looked_before_completing, arrived[PUTS];
-    uint64_t         arrivals;
-    struct source   *peer;
-    uint64_t         flags[PUTS];
-    uint8_t          window[PUTS * BYTES];
+    bool looked_before_completing, arrived[PUTS];
+    uint64_t arrivals;
+    struct source *peer;
+    uint64_t flags[PUTS];
+    uint8_t window[PUTS * BYTES];
     struct endpoint *endpoint;
 };
 
@@ -34,7 +34,8 @@ static bool take(void *owner, struct put *out)
 
     if (i == atomic_load(&s->limit))
         return false;
-    *out = (struct put){.peer = 1, .flag = i, .value = i + 1, .from = i * BYTES, .to = i * BYTES, .bytes = BYTES, .id = i};
+    *out =
+        (struct put){.peer = 1, .flag = i, .value = i + 1, .from = i * BYTES, .to = i * BYTES, .bytes = BYTES, .id = i};
     s->next++;
     return true;
 }
@@ -64,9 +65,9 @@ static bool look(void *owner)
 static const struct proxy_source source_ops = {.take = take, .complete = complete, .look = look};
 
 struct pair {
-    struct source    ranks[2];
-    struct proxy    *proxy;
-    uint8_t          options[256];
+    struct source ranks[2];
+    struct proxy *proxy;
+    uint8_t options[256];
 };
 
 static struct pair *pair_open(uint32_t depth, const char *delay_max)
@@ -78,8 +79,10 @@ static struct pair *pair_open(uint32_t depth, const char *delay_max)
 
     ck_assert_uint_le(t->options_size, sizeof p->options);
     option_defaults(t->options, p->options);
-    ck_assert_int_eq(option_parse(option_find(t->options, "delay_max"), p->options, delay_max, NULL, why, sizeof why), ST_OK);
-    ck_assert_int_eq(option_parse(option_find(t->options, "reorder"), p->options, "true", NULL, why, sizeof why), ST_OK);
+    ck_assert_int_eq(option_parse(option_find(t->options, "delay_max"), p->options, delay_max, NULL, why, sizeof why),
+                     ST_OK);
+    ck_assert_int_eq(option_parse(option_find(t->options, "reorder"), p->options, "true", NULL, why, sizeof why),
+                     ST_OK);
     for (uint32_t i = 0; i < 2; i++) {
         struct source *s = &p->ranks[i];
         struct endpoint_config c = {.index = i,
@@ -104,8 +107,8 @@ static struct pair *pair_open(uint32_t depth, const char *delay_max)
     }
     for (uint32_t i = 0; i < PUTS * BYTES; i++)
         p->ranks[0].window[i] = (uint8_t)(i / BYTES * 7 + i);
-    p->proxy = proxy_start(&(struct proxy_config){
-        .lanes = lanes, .lane_count = 2, .depth = depth, .numa_node = 0, .alone = true});
+    p->proxy = proxy_start(
+        &(struct proxy_config){.lanes = lanes, .lane_count = 2, .depth = depth, .numa_node = 0, .alone = true});
     ck_assert_ptr_nonnull(p->proxy);
     return p;
 }
@@ -166,9 +169,11 @@ START_TEST(an_error_of_the_transport_ends_it)
     proxy_stop(p->proxy, false, NULL);
     endpoint_close(p->ranks[1].endpoint);
     p->ranks[1].endpoint = NULL;
-    p->proxy = proxy_start(&(struct proxy_config){
-        .lanes = &(struct proxy_lane_config){p->ranks[0].endpoint, &source_ops, &p->ranks[0]},
-        .lane_count = 1, .depth = 4, .numa_node = -1});
+    p->proxy = proxy_start(
+        &(struct proxy_config){.lanes = &(struct proxy_lane_config){p->ranks[0].endpoint, &source_ops, &p->ranks[0]},
+                               .lane_count = 1,
+                               .depth = 4,
+                               .numa_node = -1});
     ck_assert_ptr_nonnull(p->proxy);
     atomic_store(&p->ranks[0].limit, 10);
     while (proxy_failed(p->proxy, &lane) >= 0 && clock_now_ns() - begin_ns < 5000000000u)

@@ -19,12 +19,12 @@
 #include "member.h"
 
 #define SETTINGS_MAX 16
-#define RUN_S        (WAIT_S * 2)
+#define RUN_S (WAIT_S * 2)
 
 /* Beside each transport's defaults. */
 static const struct {
     const char *transport, *options;
-    bool        faults; /* else they differ only in how data travel */
+    bool faults; /* else they differ only in how data travel */
 } more_settings[] = {
     {"ofi", "provider=shm", true},
     {"ofi", "data_bytes=4 message_max=1000B", false}, /* signals beside the writes, bytes in pieces */
@@ -32,19 +32,19 @@ static const struct {
 };
 
 static struct setting settings[SETTINGS_MAX];
-static int            setting_count, fault_count; /* of all, the first ones for faults */
+static int setting_count, fault_count; /* of all, the first ones for faults */
 
 /* Runs fn on `size` members; each has to return 0. */
 static void run(local_member_fn *fn, int setting, uint32_t size)
 {
     const struct setting *s = &settings[setting];
-    enum local_kind       kind = s->transport->in_process ? LOCAL_THREADS : LOCAL_PROCESSES;
-    int                   codes[LOCAL_MEMBERS_MAX];
+    enum local_kind kind = s->transport->in_process ? LOCAL_THREADS : LOCAL_PROCESSES;
+    int codes[LOCAL_MEMBERS_MAX];
 
     ck_assert(local_run(kind, size, RUN_S, fn, (void *)s, codes));
     for (uint32_t i = 0; i < size; i++)
-        ck_assert_msg(codes[i] == 0, "%s %s: member %u of %u: exit code %d", s->transport->name,
-                      s->options, i, size, codes[i]);
+        ck_assert_msg(codes[i] == 0, "%s %s: member %u of %u: exit code %d", s->transport->name, s->options, i, size,
+                      codes[i]);
 }
 
 /* ---- sizes ---- */
@@ -52,12 +52,12 @@ static void run(local_member_fn *fn, int setting, uint32_t size)
 static const uint64_t sizes[] = {0, 1, 7, 8, 63, 64, 65, 4095, 4096, 4097, 65537, (1u << 20) + 3, 4u << 20};
 
 #define SIZE_COUNT (sizeof sizes / sizeof *sizes)
-#define GUARD      64
+#define GUARD 64
 
 /* Member 0 puts each size from an odd place to another odd place; nothing beside it may change. */
 static int puts_of_size(struct bootstrap *b, void *setting)
 {
-    uint64_t       window = (4u << 20) + 4096;
+    uint64_t window = (4u << 20) + 4096;
     struct member *m = member_open(setting, b, window, 4, 8, WAIT_S);
 
     member_connect(m);
@@ -66,8 +66,7 @@ static int puts_of_size(struct bootstrap *b, void *setting)
 
         if (b->rank == 0) {
             pattern_fill(m->window + from, n, i);
-            member_put_well(m, (struct put){.peer = 1, .flag = 1, .value = i + 1, .from = from,
-                                            .to = to, .bytes = n});
+            member_put_well(m, (struct put){.peer = 1, .flag = 1, .value = i + 1, .from = from, .to = to, .bytes = n});
         } else {
             member_await_flag(m, 1, i + 1);
             must(pattern_holds(m->window + to, n, i), "%llu bytes are wrong", (unsigned long long)n);
@@ -95,14 +94,14 @@ END_TEST
 static uint64_t large_bytes(const struct setting *s)
 {
     uint64_t there = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    bool     defaults = s->options[0] == 0; /* once a transport */
+    bool defaults = s->options[0] == 0; /* once a transport */
 
     return slow_machine() || there < 4ull << 30 || !defaults ? 4u << 20 : 1u << 30;
 }
 
 static int put_large(struct bootstrap *b, void *setting)
 {
-    uint64_t       n = large_bytes(setting);
+    uint64_t n = large_bytes(setting);
     struct member *m = member_open(setting, b, n, 1, 1, WAIT_S);
 
     if (b->rank == 0) {
@@ -156,8 +155,7 @@ static void exchange(struct member *m, uint32_t rounds)
         if (from == me)
             continue;
         member_await_flag(m, from * rounds + r, r + 1);
-        must(pattern_holds(m->window + ((uint64_t)from * rounds + r) * CHUNK, CHUNK - r % 64,
-                           from * 1000 + r),
+        must(pattern_holds(m->window + ((uint64_t)from * rounds + r) * CHUNK, CHUNK - r % 64, from * 1000 + r),
              "chunk %u of member %u", r, from);
     }
     member_drain(m);
@@ -166,7 +164,7 @@ static void exchange(struct member *m, uint32_t rounds)
 
 static int exchange_of(struct bootstrap *b, void *setting, uint32_t rounds, uint32_t depth)
 {
-    uint64_t       window = ((uint64_t)b->size + 1) * rounds * CHUNK;
+    uint64_t window = ((uint64_t)b->size + 1) * rounds * CHUNK;
     struct member *m = member_open(setting, b, window, b->size * rounds, depth, WAIT_S);
 
     member_connect(m);
@@ -213,8 +211,8 @@ END_TEST
 static int fill_queue(struct bootstrap *b, void *setting)
 {
     struct member *m = member_open(setting, b, 4096, 64, FULL_DEPTH, WAIT_S);
-    struct put     puts[FULL_DEPTH * 2];
-    uint32_t       started = 0;
+    struct put puts[FULL_DEPTH * 2];
+    uint32_t started = 0;
 
     member_connect(m);
     for (uint32_t i = 0; i < FULL_DEPTH * 2; i++)
@@ -246,9 +244,9 @@ END_TEST
 /* The flag counts the puts that have completed and the one on its way: no later one overtakes. */
 static int complete_in_turn(struct bootstrap *b, void *setting)
 {
-    uint32_t       rounds = slow_machine() ? 20 : 500;
+    uint32_t rounds = slow_machine() ? 20 : 500;
     struct member *m = member_open(setting, b, 4096, 1, 4, WAIT_S);
-    uint64_t       seen = 0;
+    uint64_t seen = 0;
 
     member_connect(m);
     for (uint32_t i = 1; b->rank == 0 && i <= rounds; i++) {
@@ -312,7 +310,7 @@ static void must_name_peer(const struct member *m, enum status st, const char *n
 /* libfabric's shm leaves the region of a killed process behind, 16 MiB; peers that have mapped it do not mind. */
 static void remove_own_regions(void)
 {
-    char   pattern[64];
+    char pattern[64];
     glob_t found;
 
     snprintf(pattern, sizeof pattern, "/dev/shm/%d:*", (int)getpid());
@@ -326,7 +324,7 @@ static void remove_own_regions(void)
 static int lose_peer(struct bootstrap *b, void *setting)
 {
     const struct setting *s = setting;
-    struct member        *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
+    struct member *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
 
     member_connect(m);
     member_put_well(m, (struct put){.peer = 1 - b->rank, .flag = 1, .value = 1, .to = 64, .bytes = 8});
@@ -345,11 +343,10 @@ static int lose_peer(struct bootstrap *b, void *setting)
 START_TEST(a_peer_that_dies_is_an_error_with_its_name)
 {
     const struct setting *s = &settings[_i];
-    bool                  in_process = s->transport->in_process;
-    int                   codes[2];
+    bool in_process = s->transport->in_process;
+    int codes[2];
 
-    ck_assert(local_run(in_process ? LOCAL_THREADS : LOCAL_PROCESSES, 2, RUN_S, lose_peer, (void *)s,
-                        codes));
+    ck_assert(local_run(in_process ? LOCAL_THREADS : LOCAL_PROCESSES, 2, RUN_S, lose_peer, (void *)s, codes));
     ck_assert_int_eq(codes[0], 0);
     ck_assert_int_eq(codes[1], in_process ? 0 : LOCAL_KILLED + SIGKILL);
 }
@@ -367,7 +364,7 @@ static struct endpoint_address address_of_peer(struct member *m)
 
 static int put_with_wrong_key(struct bootstrap *b, void *setting)
 {
-    struct member          *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
+    struct member *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
     struct endpoint_address a = address_of_peer(m);
 
     if (b->rank == 0)
@@ -395,7 +392,7 @@ END_TEST
 
 static int connect_to_closed(struct bootstrap *b, void *setting)
 {
-    struct member          *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
+    struct member *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
     struct endpoint_address a = address_of_peer(m);
 
     if (b->rank == 1)
@@ -419,7 +416,7 @@ END_TEST
 
 static int speak_another_language(struct bootstrap *b, void *setting)
 {
-    struct member          *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
+    struct member *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
     struct endpoint_address a = address_of_peer(m);
 
     strcpy(a.transport, "carrier-pigeon");
@@ -440,11 +437,10 @@ END_TEST
 
 static void must_refuse(const struct transport *t)
 {
-    struct endpoint_config c = {.peers = 2,
-                                .depth = 1,
-                                .window = {.base = (void *)4096, .bytes = 4096, .gpu = true, .dmabuf = -1}};
-    struct endpoint       *e;
-    char                   why[256];
+    struct endpoint_config c = {
+        .peers = 2, .depth = 1, .window = {.base = (void *)4096, .bytes = 4096, .gpu = true, .dmabuf = -1}};
+    struct endpoint *e;
+    char why[256];
 
     ck_assert_int_eq(endpoint_open(t, &c, &e, why, sizeof why), ST_UNSUPPORTED);
     ck_assert_ptr_null(e);
@@ -455,7 +451,7 @@ static void must_refuse(const struct transport *t)
 START_TEST(gpu_memory_is_refused_or_registered_without_a_dma_buf)
 {
     struct setting s = settings[_i];
-    int            codes[2];
+    int codes[2];
 
     s.gpu = true;
     if (!s.transport->gpu) {
@@ -486,7 +482,7 @@ static int wait_for_a_silent_peer(struct bootstrap *b, void *setting)
 START_TEST(a_silent_peer_ends_in_time)
 {
     struct setting s = {.transport = transport_find("loopback"), .options = "delay_max=60s seed=2"};
-    int            codes[2];
+    int codes[2];
 
     ck_assert(local_run(LOCAL_THREADS, 2, RUN_S, wait_for_a_silent_peer, &s, codes));
     ck_assert(codes[0] == 0 && codes[1] == 0);
@@ -496,7 +492,7 @@ END_TEST
 static int count_reordered(struct bootstrap *b, void *setting)
 {
     struct member *m = member_open(setting, b, 4096, 64, 64, WAIT_S);
-    uint32_t       overtaken = 0;
+    uint32_t overtaken = 0;
 
     member_connect(m);
     for (uint32_t i = 0; b->rank == 0 && i < 64; i++)
@@ -525,7 +521,7 @@ static int count_reordered(struct bootstrap *b, void *setting)
 START_TEST(loopback_reorders_when_told_to)
 {
     struct setting s = {.transport = transport_find("loopback"), .options = "reorder=true"};
-    int            codes[2];
+    int codes[2];
 
     ck_assert(local_run(LOCAL_THREADS, 2, RUN_S, count_reordered, &s, codes));
     ck_assert(codes[0] == 0 && codes[1] == 0);
@@ -549,8 +545,7 @@ static void add_more_settings(const struct transport *t, bool faults)
 {
     for (size_t i = 0; i < sizeof more_settings / sizeof *more_settings; i++)
         if (more_settings[i].faults == faults && strcmp(more_settings[i].transport, t->name) == 0)
-            settings[setting_count++] =
-                (struct setting){.transport = t, .options = more_settings[i].options};
+            settings[setting_count++] = (struct setting){.transport = t, .options = more_settings[i].options};
 }
 
 static void add_listed_settings(void)
@@ -570,7 +565,7 @@ static void add_listed_settings(void)
 static bool choose_settings(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
-        const char             *name = strtok(argv[i], ":"), *options = strtok(NULL, "");
+        const char *name = strtok(argv[i], ":"), *options = strtok(NULL, "");
         const struct transport *t = transport_find(name);
 
         if (!t || !can_run(t)) {
@@ -625,9 +620,9 @@ static void add_case(Suite *s, const char *name, add_fn *add, int count)
 
 int main(int argc, char **argv)
 {
-    Suite   *s = suite_create("transports");
+    Suite *s = suite_create("transports");
     SRunner *runner = srunner_create(s);
-    int      failed = 1;
+    int failed = 1;
 
     if (choose_settings(argc, argv)) {
         add_case(s, "data", add_data, setting_count);

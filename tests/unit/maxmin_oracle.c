@@ -25,8 +25,8 @@ static double flow_limit(const struct oracle_flow *f, const double *left, const 
 
 /* Progressive filling: the flow with the lowest limit gets just that, then the others see what is
  * left. */
-static void share(const double *link_rates, uint32_t link_count, struct oracle_flow *flows,
-                  uint32_t flow_count, double now)
+static void share(const double *link_rates, uint32_t link_count, struct oracle_flow *flows, uint32_t flow_count,
+                  double now)
 {
     double left[ORACLE_LINKS_MAX];
     uint32_t users[ORACLE_LINKS_MAX] = {0};
@@ -82,8 +82,7 @@ static void move_bytes(struct oracle_flow *flows, uint32_t flow_count, double no
     }
 }
 
-void oracle_run(const double *link_rates, uint32_t link_count, struct oracle_flow *flows,
-                uint32_t flow_count)
+void oracle_run(const double *link_rates, uint32_t link_count, struct oracle_flow *flows, uint32_t flow_count)
 {
     double now = 0;
 

@@ -9,15 +9,14 @@
 #define ORACLE_ROUTE_MAX 9
 
 struct oracle_flow {
-    double   start, bytes, rate_bound; /* seconds; rate_bound 0: none */
+    double start, bytes, rate_bound; /* seconds; rate_bound 0: none */
     uint32_t links[ORACLE_ROUTE_MAX];
     uint32_t link_count;
-    double   end; /* out: when the last byte has left the links */
-    double   left, rate;
-    bool     fixed;
+    double end; /* out: when the last byte has left the links */
+    double left, rate;
+    bool fixed;
 };
 
-void oracle_run(const double *link_rates, uint32_t link_count, struct oracle_flow *flows,
-                uint32_t flow_count);
+void oracle_run(const double *link_rates, uint32_t link_count, struct oracle_flow *flows, uint32_t flow_count);
 
 #endif

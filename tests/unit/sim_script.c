@@ -14,8 +14,7 @@ static uint64_t queue_length(const struct program *p, uint32_t rank, uint32_t qu
     return s->lengths[rank][queue];
 }
 
-static void task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
-                 struct task *t)
+static void task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *t)
 {
     const struct script *s = p->state;
 
@@ -57,8 +56,7 @@ static uint32_t segment_table_size(const struct program *p, uint32_t rank, uint3
     return s->segment_count;
 }
 
-static void segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index,
-                    struct segment *out)
+static void segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index, struct segment *out)
 {
     const struct script *s = p->state;
 
@@ -87,11 +85,8 @@ static const struct machine round_machine = {
              .fixed_ps = US,
              .step_count = 1,
              .steps = {{.duration_ps = 0, .step_ps = US}}},
-    .copy = {.push_rate = 65536e6,
-             .pull_rate = 32768e6,
-             .drained_ps = 3 * US,
-             .pipelined_ps = US,
-             .reduce_rate = 65536e6},
+    .copy =
+        {.push_rate = 65536e6, .pull_rate = 32768e6, .drained_ps = 3 * US, .pipelined_ps = US, .reduce_rate = 65536e6},
     .program = {.gemm = 1, .attention = 1, .attention_64 = 1},
     .flag = {.dispatch_ps = US / 2, .local_ps = US / 4, .peer_ps = US * 3 / 2},
     .host = {.launch_ps = 5 * US, .issue_ps = 100 * US},
@@ -146,8 +141,7 @@ static struct operand at(uint32_t rank, uint32_t buffer, uint64_t row)
     return (struct operand){.rank = rank, .buffer = buffer, .offset = row * 1024, .ld = 1024};
 }
 
-struct task *script_gemm(struct script *s, uint32_t rank, uint32_t queue, uint64_t k,
-                         uint32_t target)
+struct task *script_gemm(struct script *s, uint32_t rank, uint32_t queue, uint64_t k, uint32_t target)
 {
     struct task *t = script_add(s, rank, queue);
 
@@ -161,8 +155,7 @@ struct task *script_gemm(struct script *s, uint32_t rank, uint32_t queue, uint64
     return t;
 }
 
-struct task *script_copy(struct script *s, uint32_t rank, uint32_t queue, uint64_t row,
-                         uint32_t target)
+struct task *script_copy(struct script *s, uint32_t rank, uint32_t queue, uint64_t row, uint32_t target)
 {
     struct task *t = script_add(s, rank, queue);
 
@@ -174,8 +167,7 @@ struct task *script_copy(struct script *s, uint32_t rank, uint32_t queue, uint64
     return t;
 }
 
-struct task *script_put(struct script *s, uint32_t rank, uint32_t queue, uint64_t row,
-                        uint32_t target, uint32_t flag)
+struct task *script_put(struct script *s, uint32_t rank, uint32_t queue, uint64_t row, uint32_t target, uint32_t flag)
 {
     struct task *t = script_copy(s, rank, queue, row, target);
 
@@ -184,8 +176,7 @@ struct task *script_put(struct script *s, uint32_t rank, uint32_t queue, uint64_
     return t;
 }
 
-struct task *script_nop(struct script *s, uint32_t rank, uint32_t queue, uint32_t flag,
-                        uint64_t value)
+struct task *script_nop(struct script *s, uint32_t rank, uint32_t queue, uint32_t flag, uint64_t value)
 {
     struct task *t = script_add(s, rank, queue);
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 static FILE *captured;
-static int   real_stderr;
+static int real_stderr;
 
 void stderr_capture_begin(void)
 {

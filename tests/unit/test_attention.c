@@ -25,16 +25,20 @@ enum fault {
 static const char *const fault_names[] = {"none", "missing", "twice", "stale", "zero"};
 
 static const struct setting {
-    struct world   world;
+    struct world world;
     struct problem problem;
-    const char    *layout, *split;
+    const char *layout, *split;
 } settings[] = {
     {{2, 8}, {.attention = {.seq = 512, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 64}}, "run", "0"},
     {{2, 8}, {.attention = {.seq = 512, .batch = 1, .heads = 2, .kv_heads = 2, .head_dim = 128}}, "zigzag", "1"},
-    {{1, 4}, {.attention = {.seq = 200, .batch = 2, .heads = 4, .kv_heads = 2, .head_dim = 64, .causal = true}},
-     "run", "3"},
-    {{1, 2}, {.attention = {.seq = 333, .batch = 1, .heads = 1, .kv_heads = 1, .head_dim = 128, .causal = true}},
-     "run", "0"},
+    {{1, 4},
+     {.attention = {.seq = 200, .batch = 2, .heads = 4, .kv_heads = 2, .head_dim = 64, .causal = true}},
+     "run",
+     "3"},
+    {{1, 2},
+     {.attention = {.seq = 333, .batch = 1, .heads = 1, .kv_heads = 1, .head_dim = 128, .causal = true}},
+     "run",
+     "0"},
 };
 
 #define SETTINGS ((int)(sizeof settings / sizeof *settings))
@@ -42,11 +46,11 @@ static const struct setting {
 #define FAULTY_STEP 1 /* of a tile's walk */
 
 struct stage {
-    struct job     job;
+    struct job job;
     struct problem problem;
     struct program program;
-    uint8_t       *window, *others; /* of the rank in hand; where others' inputs are made */
-    uint32_t       rank;
+    uint8_t *window, *others; /* of the rank in hand; where others' inputs are made */
+    uint32_t rank;
 };
 
 static void set(const struct option *table, void *params, const char *name, const char *value)
@@ -104,11 +108,9 @@ static void open_stage(struct stage *s, const struct setting *c)
     set(k->options, params, "layout", c->layout);
     set(k->options, params, "split", c->split);
     s->problem = c->problem;
-    ck_assert_int_eq(k->emit(&s->problem, c->world, &test_machine, FORM_FUSED, params, &s->program,
-                             &complaint), ST_OK);
+    ck_assert_int_eq(k->emit(&s->problem, c->world, &test_machine, FORM_FUSED, params, &s->program, &complaint), ST_OK);
     free(params);
-    s->job = (struct job){.program = &s->program, .world = c->world, .kernel = k, .problem = &s->problem,
-                          .seed = 5};
+    s->job = (struct job){.program = &s->program, .world = c->world, .kernel = k, .problem = &s->problem, .seed = 5};
     s->rank = world_ranks(c->world) - 1;
     s->window = calloc(1, program_window_bytes(&s->program));
     s->others = calloc(1, program_window_bytes(&s->program));
@@ -171,8 +173,8 @@ START_TEST(faults_leave_the_bound_and_nothing_else_does)
     ck_assert_msg((report.wrong > 0) == (fault != FAULT_NONE), "setting %d, fault %s: %lu of %lu wrong %s",
                   _i / FAULT_COUNT, fault_names[fault], report.wrong, report.checked, report.first);
     if (fault != FAULT_NONE) /* by far, not by chance */
-        ck_assert_msg(report.wrong * 8 >= report.checked, "fault %s: only %lu of %lu elements",
-                      fault_names[fault], report.wrong, report.checked);
+        ck_assert_msg(report.wrong * 8 >= report.checked, "fault %s: only %lu of %lu elements", fault_names[fault],
+                      report.wrong, report.checked);
     close_stage(&s);
 }
 END_TEST
@@ -180,8 +182,8 @@ END_TEST
 /* Every row of both tensors is found again where attention_row_of_...() says it stands. */
 START_TEST(rows_and_places_agree)
 {
-    static const struct attention_problem a = {.seq = 45, .batch = 2, .heads = 6, .kv_heads = 2,
-                                               .head_dim = 64, .stripes = 8};
+    static const struct attention_problem a = {
+        .seq = 45, .batch = 2, .heads = 6, .kv_heads = 2, .head_dim = 64, .stripes = 8};
 
     for (uint64_t stripe = 0; stripe < a.stripes; stripe++)
         for (uint64_t head = 0; head < a.batch * a.heads; head++)
@@ -200,8 +202,8 @@ START_TEST(rows_and_places_agree)
         while (p.position >= attention_stripe_begin(&a, stripe + 1))
             stripe++;
         ck_assert_uint_eq(row, attention_row_of_keys(&a, stripe, p.head) +
-                                   (p.side == SIDE_VALUES ? attention_stripe_size(&a, stripe) : 0) +
-                                   p.position - attention_stripe_begin(&a, stripe));
+                                   (p.side == SIDE_VALUES ? attention_stripe_size(&a, stripe) : 0) + p.position -
+                                   attention_stripe_begin(&a, stripe));
     }
     ck_assert_uint_eq(attention_key_head(&a, 0), 0);
     ck_assert_uint_eq(attention_key_head(&a, 5), 1);

@@ -50,8 +50,8 @@ static const struct {
 
 static struct run_result result; /* too large for a stack frame's taste */
 
-static double baseline_ms(const struct machine *m, struct world w, enum collective what,
-                          struct problem p, struct timing timing, enum baseline which)
+static double baseline_ms(const struct machine *m, struct world w, enum collective what, struct problem p,
+                          struct timing timing, enum baseline which)
 {
     struct kernel kernel = {.family = &problem_gemm, .collective = what};
     struct job job = {.world = w, .kernel = &kernel, .problem = &p, .machine = m, .timing = timing};
@@ -87,8 +87,7 @@ START_TEST(two_gpus_are_met)
     ck_assert_int_eq(machine_load("h200-nvlink2", &m), ST_OK);
     nccl_comm_init(&comm, &m, w);
     ms[BOUND] = (double)gemm_ps(&m, p) / 1e9;
-    ms[NCCL] =
-        (double)nccl_corrected(&comm, what, p.m * (what == AG ? p.k : p.n) * 2).time_ps / 1e9;
+    ms[NCCL] = (double)nccl_corrected(&comm, what, p.m * (what == AG ? p.k : p.n) * 2).time_ps / 1e9;
     ms[SEQUENCE] = baseline_ms(&m, w, what, p, timing, BASELINE_NCCL);
     ms[STREAMS] = two_streams_ms(&m, what, p);
 
@@ -101,10 +100,8 @@ START_TEST(two_gpus_are_met)
 
     ck_assert(best <= ms[STREAMS] + 1e-9);
     for (int i = 0; i < COLUMNS; i++)
-        ck_assert_msg(ms[i] <= rows[_i].ms[i] * (1 + tolerances[i]) &&
-                          ms[i] >= rows[_i].ms[i] * (1 - tolerances[i]),
-                      "row %d, %s: %.4f ms, measured %.4f", _i, column_names[i], ms[i],
-                      rows[_i].ms[i]);
+        ck_assert_msg(ms[i] <= rows[_i].ms[i] * (1 + tolerances[i]) && ms[i] >= rows[_i].ms[i] * (1 - tolerances[i]),
+                      "row %d, %s: %.4f ms, measured %.4f", _i, column_names[i], ms[i], rows[_i].ms[i]);
 }
 END_TEST
 
@@ -124,10 +121,8 @@ START_TEST(launch_costs_what_it_should)
     /* A GEMM shorter than the host needs to issue what follows. */
     m.host.issue_ps = 100000000;
     issue = 0.1;
-    double moves =
-        baseline_ms(&m, w, RS, tiny, off, BASELINE_NCCL) - (double)gemm_ps(&m, tiny) / 1e9;
-    ck_assert_double_eq_tol(baseline_ms(&m, w, RS, tiny, on, BASELINE_NCCL), launch + issue + moves,
-                            1e-9);
+    double moves = baseline_ms(&m, w, RS, tiny, off, BASELINE_NCCL) - (double)gemm_ps(&m, tiny) / 1e9;
+    ck_assert_double_eq_tol(baseline_ms(&m, w, RS, tiny, on, BASELINE_NCCL), launch + issue + moves, 1e-9);
     ck_assert_double_eq_tol(baseline_ms(&m, w, RS, tiny, steady, BASELINE_NCCL), 2 * issue, 1e-9);
     /* Streams issue more calls, so they suffer more. */
     double streams = baseline_ms(&m, w, RS, tiny, steady, BASELINE_STREAMS);
@@ -139,21 +134,18 @@ START_TEST(every_world_has_a_time)
 {
     struct machine m = model_machine_hgx();
     struct timing timing = {.mode = TIMING_PIPELINED, .launch = true};
-    static const struct world worlds[] = {{1, 1}, {1, 3}, {1, 8},  {2, 1},
-                                          {2, 8}, {3, 5}, {16, 8}, {128, 8}};
-    static const struct problem problems[] = {
-        {.m = 1, .n = 1, .k = 1},
-        {.m = 100, .n = 300, .k = 77},
-        {.m = 8192, .n = 512, .k = 8192},
-        {.m = 16384, .n = 16384, .k = 2048}};
+    static const struct world worlds[] = {{1, 1}, {1, 3}, {1, 8}, {2, 1}, {2, 8}, {3, 5}, {16, 8}, {128, 8}};
+    static const struct problem problems[] = {{.m = 1, .n = 1, .k = 1},
+                                              {.m = 100, .n = 300, .k = 77},
+                                              {.m = 8192, .n = 512, .k = 8192},
+                                              {.m = 16384, .n = 16384, .k = 2048}};
 
     for (int w = 0; w < COUNT(worlds); w++)
         for (int p = 0; p < COUNT(problems); p++)
             for (int what = AG; what <= AR; what++) {
                 double gemm = (double)gemm_ps(&m, problems[p]) / 1e9;
                 double nccl = baseline_ms(&m, worlds[w], what, problems[p], timing, BASELINE_NCCL);
-                double streams =
-                    baseline_ms(&m, worlds[w], what, problems[p], timing, BASELINE_STREAMS);
+                double streams = baseline_ms(&m, worlds[w], what, problems[p], timing, BASELINE_STREAMS);
                 ck_assert_double_ge(nccl, gemm * 0.999);
                 ck_assert_double_ge(streams, gemm * 0.999);
             }
@@ -198,20 +190,19 @@ END_TEST
 static double attention_ms(const struct machine *m, struct world w, const struct problem *p, enum baseline which)
 {
     struct kernel kernel = {.family = &problem_attention, .collective = AG};
-    struct job job = {.world = w, .kernel = &kernel, .problem = p, .machine = m,
-                      .timing = {.mode = TIMING_ISOLATED}};
+    struct job job = {.world = w, .kernel = &kernel, .problem = p, .machine = m, .timing = {.mode = TIMING_ISOLATED}};
 
     ck_assert_int_eq(baseline_run(&job, which, (struct streams_pieces){0}, &result), ST_OK);
     return (double)result.sample_ps[0] / 1e9;
 }
 
-/* Keys and values of all ranks travel once, or, where that costs nothing, attention takes as long as in one call but for
- * the channels that NCCL keeps and for merging. */
+/* Keys and values of all ranks travel once, or, where that costs nothing, attention takes as long as in one call but
+ * for the channels that NCCL keeps and for merging. */
 START_TEST(attention_overlaps_its_pieces)
 {
     struct world w = {2, 8};
-    struct problem p = {.attention = {.seq = 65536, .batch = 1, .heads = 16, .kv_heads = 16, .head_dim = 128,
-                                      .causal = _i == 1}};
+    struct problem p = {
+        .attention = {.seq = 65536, .batch = 1, .heads = 16, .kv_heads = 16, .head_dim = 128, .causal = _i == 1}};
     struct machine slow = links_only(364e9, 1e15), fast = links_only(1e15, 1e15), real = model_machine_hgx();
     double shard = 4096.0 * 2 * 16 * 128 * 2, once_ms = 2 * 7 * shard / 364e9 * 1e3;
     double moves, computes, whole;

@@ -23,8 +23,7 @@ static void traffic(const struct problem *problem, struct world world, uint64_t 
                             .tile_rows_max = told.tile_rows_max / pieces};
 }
 
-static const struct kernel kernel = {
-    .family = &problem_moe, .collective = COLLECTIVE_ALL_TO_ALL, .traffic = traffic};
+static const struct kernel kernel = {.family = &problem_moe, .collective = COLLECTIVE_ALL_TO_ALL, .traffic = traffic};
 static const struct kernel layer = {
     .family = &problem_moe_ffn, .collective = COLLECTIVE_ALL_TO_ALL, .traffic = traffic};
 
@@ -35,11 +34,14 @@ static struct run_result result;
 
 static struct job make_job(const struct machine *m, struct world w, enum timing_mode mode)
 {
-    told = (struct traffic){.inter_once_max = 48000000, .intra_once_max = 37000000,
-                            .inter_each_max = 4 * 48000000, .intra_each_max = 37000000,
-                            .rows_max = 0, .tile_rows_max = 1024};
-    return (struct job){.world = w, .kernel = &kernel, .problem = &problem, .machine = m,
-                        .timing = {.mode = mode, .iterations = 3}};
+    told = (struct traffic){.inter_once_max = 48000000,
+                            .intra_once_max = 37000000,
+                            .inter_each_max = 4 * 48000000,
+                            .intra_each_max = 37000000,
+                            .rows_max = 0,
+                            .tile_rows_max = 1024};
+    return (struct job){
+        .world = w, .kernel = &kernel, .problem = &problem, .machine = m, .timing = {.mode = mode, .iterations = 3}};
 }
 
 /* Reordering and messages cost nothing on this machine: what is left is fixed parts, bytes and the GEMM. */
@@ -79,8 +81,7 @@ START_TEST(results_travel_back)
     job.kernel = &layer;
     all.m = 4096 * 4 / 16; /* as many rows as a rank has on average */
     gemms = (double)gemm_piece_ps(&m, up, m.gpu.sms, step) + (double)gemm_piece_ps(&m, down, m.gpu.sms, step);
-    ck_assert_double_eq_tol(moe_baseline_ps(&job, 1, MOE_ONCE, 1),
-                            13e6 + 2 * (13e6 + 1e9 + 8e6 + 1e8) + gemms, 1e4);
+    ck_assert_double_eq_tol(moe_baseline_ps(&job, 1, MOE_ONCE, 1), 13e6 + 2 * (13e6 + 1e9 + 8e6 + 1e8) + gemms, 1e4);
     ck_assert_double_eq_tol(moe_baseline_ps(&job, 1, MOE_EACH, 1), 13e6 + 2 * (13e6 + 4e9) + gemms, 1e4);
 }
 END_TEST

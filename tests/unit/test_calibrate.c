@@ -69,8 +69,13 @@ static struct machine make_machine(uint64_t dispatch_ps, uint64_t local_ps, uint
 static void fit_keys(const char *const *keys, uint32_t count, struct machine *truth, struct calibration *c)
 {
     struct constant constants[FIT_PARAMETERS_MAX];
-    struct constants_fit fit = {.constants = constants, .count = count, .ratio = ratio, .arg = truth, .row_count = 8,
-                                .rounds = 30, .knee = 0.1};
+    struct constants_fit fit = {.constants = constants,
+                                .count = count,
+                                .ratio = ratio,
+                                .arg = truth,
+                                .row_count = 8,
+                                .rounds = 30,
+                                .knee = 0.1};
 
     for (uint32_t i = 0; i < count; i++)
         constants[i] = constant_of_key(keys[i], 0);

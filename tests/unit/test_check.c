@@ -26,8 +26,8 @@ START_TEST(values_follow_every_argument)
 
     tensor_row(1, 1, TENSOR_A, 64, 1, 0, 256, base);
     for (int i = 0; i < 5; i++) {
-        tensor_row(i == 0 ? 2 : 1, i == 1 ? 2 : 1, i == 2 ? TENSOR_B : TENSOR_A, 64, i == 3 ? 2 : 1,
-                   i == 4 ? 4 : 0, 256, other);
+        tensor_row(i == 0 ? 2 : 1, i == 1 ? 2 : 1, i == 2 ? TENSOR_B : TENSOR_A, 64, i == 3 ? 2 : 1, i == 4 ? 4 : 0,
+                   256, other);
         ck_assert_msg(memcmp(base, other, sizeof base) != 0, "argument %d changes nothing", i);
     }
 }
@@ -104,8 +104,7 @@ START_TEST(reference_is_the_product)
             int sum = 0;
 
             for (uint64_t k = 0; k < g.k; k++)
-                sum += tensor_value(3, 2, TENSOR_A, g.k, 20 + i, k) *
-                       tensor_value(3, 2, TENSOR_B, g.k, 30 + j, k);
+                sum += tensor_value(3, 2, TENSOR_A, g.k, 20 + i, k) * tensor_value(3, 2, TENSOR_B, g.k, 30 + j, k);
             ck_assert_int_eq(out[i * COLS + j], sum);
         }
 }
@@ -115,16 +114,11 @@ END_TEST
 
 enum { ROWS = 4, COLS = 6 };
 
-static uint32_t two_buffers_io(const struct program *p, uint32_t rank,
-                               struct io_slice out[PROGRAM_IO_MAX])
+static uint32_t two_buffers_io(const struct program *p, uint32_t rank, struct io_slice out[PROGRAM_IO_MAX])
 {
     (void)p;
-    out[0] = (struct io_slice){.role = IO_INPUT,
-                               .buffer = 0,
-                               .rows = ROWS,
-                               .cols = COLS,
-                               .tensor = TENSOR_A,
-                               .tensor_row = rank * ROWS};
+    out[0] = (struct io_slice){
+        .role = IO_INPUT, .buffer = 0, .rows = ROWS, .cols = COLS, .tensor = TENSOR_A, .tensor_row = rank * ROWS};
     out[1] = (struct io_slice){.role = IO_OUTPUT,
                                .buffer = 1,
                                .row = 1,
@@ -135,13 +129,12 @@ static uint32_t two_buffers_io(const struct program *p, uint32_t rank,
     return 2;
 }
 
-static void copy_of_a(const struct problem *g, uint64_t seed, uint64_t epoch, uint64_t row,
-                      uint64_t rows, uint64_t col, uint64_t cols, int16_t *out)
+static void copy_of_a(const struct problem *g, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows, uint64_t col,
+                      uint64_t cols, int16_t *out)
 {
     for (uint64_t i = 0; i < rows; i++)
         for (uint64_t j = 0; j < cols; j++)
-            out[i * cols + j] =
-                (int16_t)tensor_value(seed, epoch, TENSOR_A, g->k, row + i, col + j);
+            out[i * cols + j] = (int16_t)tensor_value(seed, epoch, TENSOR_A, g->k, row + i, col + j);
 }
 
 static struct problem same_problem(const struct problem *problem, struct world world)
@@ -154,10 +147,8 @@ static const struct program_ops two_buffers_ops = {.io = two_buffers_io};
 static const struct kernel two_buffers_kernel = {.global = same_problem, .reference = copy_of_a};
 static const struct problem two_buffers_problem = {.m = 2 * ROWS, .n = COLS, .k = COLS};
 static struct program two_buffers;
-static struct job two_buffers_job = {.program = &two_buffers,
-                                     .kernel = &two_buffers_kernel,
-                                     .problem = &two_buffers_problem,
-                                     .seed = 4};
+static struct job two_buffers_job = {
+    .program = &two_buffers, .kernel = &two_buffers_kernel, .problem = &two_buffers_problem, .seed = 4};
 static void *window;
 
 /* bf16 in, f32 out with one row before and one behind the result, two copies each. */
@@ -203,8 +194,7 @@ START_TEST(right_output_passes_and_is_poisoned)
     ck_assert_uint_eq(report.wrong, 0);
     check_outputs(&two_buffers_job, 1, 1, window, &report); /* again: everything is poison now */
     ck_assert_uint_eq(report.wrong, ROWS * COLS);
-    ck_assert_str_eq(strstr(report.first, ": ") + 2,
-                     strstr(report.first, "out[1, 0] was never written"));
+    ck_assert_str_eq(strstr(report.first, ": ") + 2, strstr(report.first, "out[1, 0] was never written"));
 }
 END_TEST
 

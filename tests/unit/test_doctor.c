@@ -184,8 +184,8 @@ END_TEST
 static const struct fault {
     const char *path, *text, *check, *says;
 } faults[] = {
-    {"proc/self/limits", "Max locked memory         8388608              8388608              bytes     \n",
-     "memlock", "8388608 bytes"},
+    {"proc/self/limits", "Max locked memory         8388608              8388608              bytes     \n", "memlock",
+     "8388608 bytes"},
     {"sys/class/net/eth2/mtu", "1500\n", "MTU", "mlx5_1/1 over eth2: 1500"},
     {"sys/class/infiniband/mlx5_1/ports/1/gids/3", "0000:0000:0000:0000:0000:0000:0000:0000\n", "GIDs",
      "mlx5_1/1 has none that can be used"},
@@ -194,7 +194,7 @@ static const struct fault {
 START_TEST(faults_are_seen)
 {
     const struct fault *fault = &faults[_i];
-    struct finding      f;
+    struct finding f;
 
     make_node();
     replace(fault->path, fault->text);

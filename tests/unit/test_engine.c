@@ -34,8 +34,7 @@ static void note(void *arg, uint64_t id, uint64_t unused)
     seen.by_id[id] = engine_now_ps(seen.engine);
 }
 
-static struct engine *open_engine(enum engine_api api, const struct engine_port *ports,
-                                  uint32_t count)
+static struct engine *open_engine(enum engine_api api, const struct engine_port *ports, uint32_t count)
 {
     struct engine_config config = {.api = api, .ports = ports, .port_count = count};
 
@@ -86,8 +85,7 @@ static void start_row(void *arg, uint64_t id, uint64_t unused)
 
 static void check_duration(enum engine_api api, const struct duration_row *row, uint64_t start_ps)
 {
-    const struct engine_port ports[] = {{row->rate, row->latency_ps / 2},
-                                        {row->rate, row->latency_ps}};
+    const struct engine_port ports[] = {{row->rate, row->latency_ps / 2}, {row->rate, row->latency_ps}};
     struct duration_probe probe = {.row = row};
 
     open_engine(api, ports, 2);
@@ -412,12 +410,10 @@ static void make_traffic(uint64_t seed, bool bounds)
     for (uint32_t i = 0; i < FLOW_COUNT; i++) {
         struct traffic *t = &traffic[i];
         t->src = (uint32_t)(random_next(&random) >> 20) % PORT_COUNT;
-        t->dst =
-            (t->src + 1 + (uint32_t)(random_next(&random) >> 20) % (PORT_COUNT - 1)) % PORT_COUNT;
+        t->dst = (t->src + 1 + (uint32_t)(random_next(&random) >> 20) % (PORT_COUNT - 1)) % PORT_COUNT;
         t->start_ps = i % 2 == 0 ? 0 : (random_next(&random) >> 20) % 500000000;
         t->bytes = 1 + (random_next(&random) >> 20) % 4000000;
-        t->rate_bound =
-            bounds && i % 3 == 0 ? (double)(1 + (random_next(&random) >> 20) % 60) * 1e9 : 0;
+        t->rate_bound = bounds && i % 3 == 0 ? (double)(1 + (random_next(&random) >> 20) % 60) * 1e9 : 0;
     }
 }
 
@@ -465,11 +461,10 @@ START_TEST(random_traffic_takes_what_the_oracle_says)
     }
     oracle_run(rates, 2 * PORT_COUNT, flows, FLOW_COUNT);
     for (uint32_t i = 0; i < FLOW_COUNT; i++) {
-        uint64_t latency_ps =
-            100000ull * (traffic[i].src > traffic[i].dst ? traffic[i].src : traffic[i].dst);
+        uint64_t latency_ps = 100000ull * (traffic[i].src > traffic[i].dst ? traffic[i].src : traffic[i].dst);
         uint64_t expected_ps = (uint64_t)(flows[i].end * 1e12 + 0.5) + latency_ps;
-        ck_assert_msg(distance(seen.by_id[i], expected_ps) <= 20,
-                      "seed %d flow %u: %lu ps, oracle %lu", _i, i, seen.by_id[i], expected_ps);
+        ck_assert_msg(distance(seen.by_id[i], expected_ps) <= 20, "seed %d flow %u: %lu ps, oracle %lu", _i, i,
+                      seen.by_id[i], expected_ps);
     }
 }
 END_TEST
@@ -485,8 +480,7 @@ static void child_trace(enum engine_api api, uint64_t *times_out, uint64_t *orde
     ck_assert_int_ge(child, 0);
     if (child == 0) {
         run_traffic(api);
-        bool sent = write(ends[1], seen.by_id, size) == (ssize_t)size &&
-                    write(ends[1], seen.id, size) == (ssize_t)size;
+        bool sent = write(ends[1], seen.by_id, size) == (ssize_t)size && write(ends[1], seen.id, size) == (ssize_t)size;
         _exit(sent ? 0 : 1);
     }
     ck_assert_int_eq(read(ends[0], times_out, size), (ssize_t)size);
@@ -513,8 +507,7 @@ START_TEST(both_apis_agree)
     child_trace(ENGINE_KERNEL, times_a, order_a);
     child_trace(ENGINE_S4U, times_b, order_b);
     for (uint32_t i = 0; i < FLOW_COUNT; i++)
-        ck_assert_msg(distance(times_a[i], times_b[i]) <= 1, "flow %u: %lu and %lu ps", i,
-                      times_a[i], times_b[i]);
+        ck_assert_msg(distance(times_a[i], times_b[i]) <= 1, "flow %u: %lu and %lu ps", i, times_a[i], times_b[i]);
 }
 END_TEST
 

@@ -17,8 +17,7 @@ static struct {
 
 static struct machine machine = {
     .nvlink = {.rate = 400e9, .latency_ps = 700000, .multicast = true, .reduce = true},
-    .nic =
-        {.per_gpu = 1, .rate = 50e9, .latency_ps = 3000000, .message_ps = 200000, .kind = NIC_RC},
+    .nic = {.per_gpu = 1, .rate = 50e9, .latency_ps = 3000000, .message_ps = 200000, .kind = NIC_RC},
 };
 
 static void note(void *arg, uint64_t id, uint64_t unused)

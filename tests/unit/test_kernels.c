@@ -13,31 +13,38 @@
 #include "../suite.h"
 
 struct shape_case {
-    struct world   world;
+    struct world world;
     struct problem problem;
 };
 
 static const struct shape_case cases[] = {
-    {{1, 1}, {.m = 64, .n = 64, .k = 64}},
-    {{1, 8}, {.m = 64, .n = 96, .k = 32}},
-    {{2, 2}, {.m = 64, .n = 64, .k = 64}},
-    {{3, 4}, {.m = 100, .n = 70, .k = 65}},
-    {{8, 8}, {.m = 192, .n = 40, .k = 16}},
-    {{2, 3}, {.m = 37, .n = 65, .k = 70}},
-    {{5, 1}, {.m = 33, .n = 17, .k = 8}},
-    {{2, 4}, {.m = 5, .n = 33, .k = 24}},
-    {{1, 3}, {.m = 1, .n = 1, .k = 1}},
-    {{4, 2}, {.m = 257, .n = 129, .k = 100}},
+    {{1, 1}, {.m = 64, .n = 64, .k = 64}},  {{1, 8}, {.m = 64, .n = 96, .k = 32}},
+    {{2, 2}, {.m = 64, .n = 64, .k = 64}},  {{3, 4}, {.m = 100, .n = 70, .k = 65}},
+    {{8, 8}, {.m = 192, .n = 40, .k = 16}}, {{2, 3}, {.m = 37, .n = 65, .k = 70}},
+    {{5, 1}, {.m = 33, .n = 17, .k = 8}},   {{2, 4}, {.m = 5, .n = 33, .k = 24}},
+    {{1, 3}, {.m = 1, .n = 1, .k = 1}},     {{4, 2}, {.m = 257, .n = 129, .k = 100}},
 };
 
 static const char *const settings[] = {
-    "", "order=rank", "order=arrival inter=direct", "panels=3 chunk=512B", "chunk=64B depth=1",
-    "reduce=crew", "reduce=crew order=rotate join=false", "reduce=switch chunk=512B", "order=rank chunk=4KiB", "inter=ring group=1",
-    "inter=direct join=false", "split=5 chunk=512B", "split=3 layout=zigzag", "layout=zigzag order=head depth=1",
-    "gather_rows=4 chunk=64B depth=3", "gather_rows=5 chunk=1KiB join=false",
+    "",
+    "order=rank",
+    "order=arrival inter=direct",
+    "panels=3 chunk=512B",
+    "chunk=64B depth=1",
+    "reduce=crew",
+    "reduce=crew order=rotate join=false",
+    "reduce=switch chunk=512B",
+    "order=rank chunk=4KiB",
+    "inter=ring group=1",
+    "inter=direct join=false",
+    "split=5 chunk=512B",
+    "split=3 layout=zigzag",
+    "layout=zigzag order=head depth=1",
+    "gather_rows=4 chunk=64B depth=3",
+    "gather_rows=5 chunk=1KiB join=false",
 };
 
-#define CASES    (sizeof cases / sizeof *cases)
+#define CASES (sizeof cases / sizeof *cases)
 #define SETTINGS (sizeof settings / sizeof *settings)
 
 /* Large worlds take every third setting, in a slow sanitizer build every 31st. */
@@ -58,8 +65,9 @@ static struct problem problem_of(const struct kernel *k, const struct shape_case
         return moe_like(*p);
     if (k->family == &problem_gemm)
         return *p;
-    return (struct problem){.attention = {.seq = p->m, .batch = 1 + p->k % 2, .heads = 4, .kv_heads = 2,
-                                          .head_dim = 64, .causal = p->n % 2}};
+    return (struct problem){
+        .attention = {
+            .seq = p->m, .batch = 1 + p->k % 2, .heads = 4, .kv_heads = 2, .head_dim = 64, .causal = p->n % 2}};
 }
 
 /* Small tiles, and the setting; returns false when the kernel does not know that. */
@@ -169,8 +177,8 @@ static void check_program(const struct program *p)
     for (uint32_t rank = 0; rank < ranks; rank++)
         for (uint32_t f = 0; f < p->flag_count; f++)
             ck_assert_msg(sums[(uint64_t)rank * p->flag_count + f] == program_flag_total(p, rank, f),
-                          "%s %s %u x %u: rank %u %s[%u] gets %lu of %lu", p->kernel, p->variant,
-                          p->world.nodes, p->world.gpus_per_node, rank, program_flag_group(p, f)->name,
+                          "%s %s %u x %u: rank %u %s[%u] gets %lu of %lu", p->kernel, p->variant, p->world.nodes,
+                          p->world.gpus_per_node, rank, program_flag_group(p, f)->name,
                           f - program_flag_group(p, f)->first, sums[(uint64_t)rank * p->flag_count + f],
                           program_flag_total(p, rank, f));
     free(sums);
@@ -213,8 +221,9 @@ START_TEST(flags_get_their_totals_and_operands_fit)
             struct complaint complaint = {0};
             struct program p = {0};
 
-            ck_assert_msg(kernels[k]->emit(&problem, c->world, &test_machine, (enum form)form, params,
-                                           &p, &complaint) == ST_OK, "%s", complaint.text);
+            ck_assert_msg(
+                kernels[k]->emit(&problem, c->world, &test_machine, (enum form)form, params, &p, &complaint) == ST_OK,
+                "%s", complaint.text);
             check_program(&p);
             prove(&p, kernels[k], &problem);
             program_fini(&p);
@@ -226,17 +235,20 @@ END_TEST
 
 START_TEST(orders_are_permutations)
 {
-    static const struct { enum tile_order order; bool own_last; } orders[] = {
+    static const struct {
+        enum tile_order order;
+        bool own_last;
+    } orders[] = {
         {ORDER_OWNER, false}, {ORDER_OWNER, true}, {ORDER_STAGE, false},
-        {ORDER_ALL, true}, {ORDER_ALL, false}, {ORDER_RANK, true},
+        {ORDER_ALL, true},    {ORDER_ALL, false},  {ORDER_RANK, true},
     };
     const struct shape_case *c = &cases[_i];
     uint64_t elements = c->problem.m * c->problem.n;
 
     for (uint32_t o = 0; o < sizeof orders / sizeof *orders; o++) {
         for (uint64_t group = 1; group <= 4; group++) {
-            struct tile_grid g = {c->world, c->problem.m, c->problem.n, 4, 16, group, orders[o].order,
-                                  orders[o].own_last};
+            struct tile_grid g = {c->world, c->problem.m, c->problem.n,    4,
+                                  16,       group,        orders[o].order, orders[o].own_last};
             uint32_t rank = world_ranks(c->world) / 2;
             char *seen = calloc(1, elements);
             uint64_t covered = 0;

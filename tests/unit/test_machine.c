@@ -28,11 +28,11 @@ static enum status parse(const char *text, struct machine *m)
 
 static const struct {
     const char *name;
-    uint64_t    nodes_max, gpus, nics;
-    bool        multicast;
-    uint32_t    kind;
+    uint64_t nodes_max, gpus, nics;
+    bool multicast;
+    uint32_t kind;
 } shipped[] = {
-    {"hgx-h100-cx7", 1024, 8, 1, true, NIC_RC}, {"hgx-h200-cx7", 1024, 8, 1, true, NIC_RC},
+    {"hgx-h100-cx7", 1024, 8, 1, true, NIC_RC},  {"hgx-h200-cx7", 1024, 8, 1, true, NIC_RC},
     {"hgx-h200-efa", 1024, 8, 2, true, NIC_SRD}, {"h200-nvlink2", 1, 2, 0, false, NIC_RC},
     {"h200-1", 1, 1, 0, false, NIC_RC},
 };
@@ -75,12 +75,10 @@ START_TEST(unknown_machine_is_guessed)
 {
     char path[PATH_MAX], why[1000];
 
-    ck_assert_int_eq(machine_find("hgx-h200-cx6", NULL, path, sizeof path, why, sizeof why),
-                     ST_INPUT);
+    ck_assert_int_eq(machine_find("hgx-h200-cx6", NULL, path, sizeof path, why, sizeof why), ST_INPUT);
     ck_assert_ptr_nonnull(strstr(why, "no machine \"hgx-h200-cx6\"; expected"));
     ck_assert_ptr_nonnull(strstr(why, "did you mean \"hgx-h200-cx7\"?"));
-    ck_assert_int_eq(machine_find("../secrets", NULL, path, sizeof path, why, sizeof why),
-                     ST_INPUT);
+    ck_assert_int_eq(machine_find("../secrets", NULL, path, sizeof path, why, sizeof why), ST_INPUT);
 }
 END_TEST
 
@@ -106,10 +104,10 @@ END_TEST
 
 #define GPU "gpu: {model: X, sms: 132, memory: 80GB}\n"
 #define GEMM "gemm: {fixed: 0.8us, steps: {0.1ms: 0.7us}}\n"
-#define REST                                                                                     \
-    "copy: {push_rate: 40GB/s, pull_rate: 40GB/s, drained: 4us, pipelined: 2us, reduce_rate: " \
-    "50GB/s}\n"                                                                                 \
-    "flag: {dispatch: 0.4us, local: 0.5us, peer: 1us}\n"                                        \
+#define REST                                                                                                           \
+    "copy: {push_rate: 40GB/s, pull_rate: 40GB/s, drained: 4us, pipelined: 2us, reduce_rate: "                         \
+    "50GB/s}\n"                                                                                                        \
+    "flag: {dispatch: 0.4us, local: 0.5us, peer: 1us}\n"                                                               \
     "host: {launch: 5us, issue: 4us, event: 5us}\n"
 
 START_TEST(smallest_machine_is_one_gpu)
@@ -131,8 +129,7 @@ static const struct {
 } refusals[] = {
     {GPU GEMM REST "nvlnk: {rate: 3GB/s}\n", "m.yaml:6:1: unknown key \"nvlnk\"; expected title, "},
     {GPU GEMM REST "nvlnk: {rate: 3GB/s}\n", "did you mean \"nvlink\"?"},
-    {GPU GEMM REST "nvlink: {rat: 3GB/s}\n",
-     "m.yaml:6:10: unknown key \"nvlink.rat\"; expected rate"},
+    {GPU GEMM REST "nvlink: {rat: 3GB/s}\n", "m.yaml:6:10: unknown key \"nvlink.rat\"; expected rate"},
     {GPU GEMM REST "nvlink: {rate: 3}\n", "m.yaml:6:16: nvlink.rate: \"3\" has no unit"},
     {GPU GEMM REST "nvlink: 3GB/s\n", "m.yaml:6:9: nvlink is a single value; expected a map"},
     {GPU GEMM REST "title: {a: b}\n", "title is a map; expected a single value"},
@@ -158,8 +155,7 @@ START_TEST(bad_machine_is_refused_at_its_place)
     struct machine m;
 
     ck_assert_int_eq(parse(refusals[_i].text, &m), ST_INPUT);
-    ck_assert_msg(strstr(said, refusals[_i].message) != NULL, "\"%s\" lacks \"%s\"", said,
-                  refusals[_i].message);
+    ck_assert_msg(strstr(said, refusals[_i].message) != NULL, "\"%s\" lacks \"%s\"", said, refusals[_i].message);
     ck_assert_ptr_eq(strchr(said, '\n'), said + strlen(said) - 1); /* one line */
 }
 END_TEST
@@ -253,11 +249,9 @@ END_TEST
 
 START_TEST(step_cost_does_not_overflow)
 {
-    struct machine m = {.gemm = {.step_count = 2,
-                                 .steps = {{0, UINT64_MAX / 2}, {UINT64_MAX, UINT64_MAX}}}};
+    struct machine m = {.gemm = {.step_count = 2, .steps = {{0, UINT64_MAX / 2}, {UINT64_MAX, UINT64_MAX}}}};
 
-    ck_assert_uint_eq(machine_gemm_step_ps(&m, UINT64_MAX / 2),
-                      UINT64_MAX / 2 + UINT64_MAX / 4);
+    ck_assert_uint_eq(machine_gemm_step_ps(&m, UINT64_MAX / 2), UINT64_MAX / 2 + UINT64_MAX / 4);
 }
 END_TEST
 

@@ -46,8 +46,8 @@ START_TEST(full_order_writes_a_machine)
 {
     struct machine m;
 
-    ck_assert_int_eq(NEW("--gpu", "h200", "--gpus", "8", "--nics", "16", "--gbps", "200", "--nodes",
-                         "32", "--output", path), 0);
+    ck_assert_int_eq(
+        NEW("--gpu", "h200", "--gpus", "8", "--nics", "16", "--gbps", "200", "--nodes", "32", "--output", path), 0);
     ck_assert_int_eq(machine_load(path, &m), ST_OK);
     ck_assert_str_eq(m.title, "8 x H200, 16 x 200 Gb/s");
     ck_assert_uint_eq(m.nodes_max, 32);
@@ -80,8 +80,8 @@ START_TEST(every_size_of_box_loads)
 
             snprintf(gpus_text, sizeof gpus_text, "%d", gpus);
             snprintf(nics_text, sizeof nics_text, "%d", gpus * per_gpu);
-            ck_assert_int_eq(NEW("--gpu", "H200", "--gpus", gpus_text, "--nics", nics_text,
-                                 "--gbps", "100", "--output", path), 0);
+            ck_assert_int_eq(
+                NEW("--gpu", "H200", "--gpus", gpus_text, "--nics", nics_text, "--gbps", "100", "--output", path), 0);
             ck_assert_int_eq(machine_load(path, &m), ST_OK);
             unlink(path);
         }

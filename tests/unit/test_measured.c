@@ -1,5 +1,5 @@
-/* Tables that constants of h200-nvlink2 are fitted to, predicted by the shipped machine file: copies of one CTA after another
- * over NVLink, both directions at once, and plain GEMMs (results/reference/h200). */
+/* Tables that constants of h200-nvlink2 are fitted to, predicted by the shipped machine file: copies of one CTA after
+ * another over NVLink, both directions at once, and plain GEMMs (results/reference/h200). */
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 static const struct {
     const char *path;
-    double      tolerance;
+    double tolerance;
 } tables[] = {
     {"results/reference/h200/copies-2gpu.csv", 0.10},
     {"results/reference/h200/gemm-2gpu.csv", 0.037},
@@ -23,17 +23,17 @@ START_TEST(fitted_rows_take_what_was_measured)
 {
     const struct backend *const backends[] = {&sim_backend, NULL};
     const struct registry registry = {.kernels = kernels, .backends = backends};
-    struct measured_rows  rows = {0};
+    struct measured_rows rows = {0};
     struct measured_model model;
-    struct machine        m;
-    int                   wrong = 0;
+    struct machine m;
+    int wrong = 0;
 
     ck_assert_int_eq(machine_load("h200-nvlink2", &m), ST_OK);
     ck_assert_int_eq(measured_read(tables[_i].path, &m, &rows), ST_OK);
     measured_model_open(&registry, &model);
     for (uint32_t i = 0; i < rows.count; i++) {
         const struct measured *r = &rows.rows[i];
-        double                 error = measured_predict(&model, r, &m) / r->value - 1;
+        double error = measured_predict(&model, r, &m) / r->value - 1;
 
         if (!r->fitted || fabs(error) <= tables[_i].tolerance)
             continue;
@@ -49,8 +49,8 @@ END_TEST
 
 int main(void)
 {
-    Suite   *suite = suite_create("measured");
-    TCase   *t = tcase_create("tables");
+    Suite *suite = suite_create("measured");
+    TCase *t = tcase_create("tables");
 
     tcase_add_loop_test(t, fitted_rows_take_what_was_measured, 0, sizeof tables / sizeof tables[0]);
     suite_add_tcase(suite, t);

@@ -38,8 +38,8 @@ static uint32_t name_index(const char **names, uint32_t room, const char *name)
 
 static const char *queue_names[PROGRAM_QUEUES_MAX], *kind_names[2][32];
 
-static void mutate_program(const struct kernel *k, const struct problem *problem,
-                           const struct program *inner, struct tally (*board)[PROGRAM_QUEUES_MAX][32])
+static void mutate_program(const struct kernel *k, const struct problem *problem, const struct program *inner,
+                           struct tally (*board)[PROGRAM_QUEUES_MAX][32])
 {
     struct problem global = k->global(problem, inner->world);
     struct mutant m = {.inner = *inner};
@@ -54,11 +54,9 @@ static void mutate_program(const struct kernel *k, const struct problem *problem
 
                 m.group = by_group ? kind : 0;
                 m.buffer = by_group ? UINT32_MAX : kind;
-                t = &board[m.mutation]
-                          [name_index(queue_names, PROGRAM_QUEUES_MAX, inner->queues[m.queue].name)]
+                t = &board[m.mutation][name_index(queue_names, PROGRAM_QUEUES_MAX, inner->queues[m.queue].name)]
                           [name_index(kind_names[by_group], 32,
-                                      by_group ? inner->flag_groups[kind].name
-                                               : inner->buffers[kind].name)];
+                                      by_group ? inner->flag_groups[kind].name : inner->buffers[kind].name)];
                 if (t->refused || !mutant_applies(&m))
                     continue; /* one refusal is enough */
                 t->tried++;
@@ -76,17 +74,20 @@ static void mutate_program(const struct kernel *k, const struct problem *problem
  * buffers and the completion of puts are implied.  They stay, because they make the order of two epochs a
  * matter of one wait, for a reader as for the verifier.
  *
- * moe_dispatch_gemm, moe_dispatch_ffn_combine: what stands where follows from work lists and index lists, and coverage is
- * not traced through these (docs/verifier.md); runs with data find this damage (tests/conformance/test_moe.c).  In
+ * moe_dispatch_gemm, moe_dispatch_ffn_combine: what stands where follows from work lists and index lists, and coverage
+ * is not traced through these (docs/verifier.md); runs with data find this damage (tests/conformance/test_moe.c).  In
  * unfused programs a barrier orders whatever is exchanged before it. */
 static const struct {
-    const char   *kernel;
+    const char *kernel;
     enum mutation mutation;
-    const char   *queue, *kind;
+    const char *queue, *kind;
 } explained[] = {
-    {"gemm_ar", DROP_WAIT, "compute", "open"},   {"gemm_ar", DROP_WAIT, "scatter", "open"},
-    {"gemm_ar", DROP_WAIT, "send", "rail_open"}, {"gemm_ar", DROP_WAIT, "share", "sent"},
-    {"gemm_ar", SHALLOW, "compute", "inbox"},    {"gemm_ar", SHALLOW, "compute", "landing"},
+    {"gemm_ar", DROP_WAIT, "compute", "open"},
+    {"gemm_ar", DROP_WAIT, "scatter", "open"},
+    {"gemm_ar", DROP_WAIT, "send", "rail_open"},
+    {"gemm_ar", DROP_WAIT, "share", "sent"},
+    {"gemm_ar", SHALLOW, "compute", "inbox"},
+    {"gemm_ar", SHALLOW, "compute", "landing"},
     {"moe_dispatch_gemm", SWAP_TARGETS, "compute", "C"},
     {"moe_dispatch_ffn_combine", SWAP_TARGETS, "compute", "expert"},
     {"moe_dispatch_ffn_combine", SWAP_TARGETS, "combine", "Y"},
@@ -105,8 +106,7 @@ static bool is_explained(const struct kernel *k, int mutation, const char *queue
 }
 
 /* Prints the kill rate; returns how many mutations nothing refused and nothing explains. */
-static uint32_t report_board(const struct kernel *k, const char *form,
-                             struct tally (*board)[PROGRAM_QUEUES_MAX][32])
+static uint32_t report_board(const struct kernel *k, const char *form, struct tally (*board)[PROGRAM_QUEUES_MAX][32])
 {
     uint32_t survivors = 0;
 
@@ -125,12 +125,12 @@ static uint32_t report_board(const struct kernel *k, const char *form,
                 if (is_explained(k, m, queue_names[q], name))
                     known++;
                 else
-                    printf("# survivor: %s %s: %s, queue %s, %s (in %u programs)\n", k->name, form,
-                           mutation_names[m], queue_names[q], name, t->tried);
+                    printf("# survivor: %s %s: %s, queue %s, %s (in %u programs)\n", k->name, form, mutation_names[m],
+                           queue_names[q], name, t->tried);
             }
         }
-        printf("# %s %s: %-14s %u of %u refused, %u explained\n", k->name, form, mutation_names[m],
-               refused, tried, known);
+        printf("# %s %s: %-14s %u of %u refused, %u explained\n", k->name, form, mutation_names[m], refused, tried,
+               known);
         survivors += tried - refused - known;
     }
     return survivors;

@@ -137,11 +137,9 @@ START_TEST(choice_and_time_are_golden)
         struct nccl_choice got = nccl_predict(&c, g->what, golden_bytes[i]);
         nccl_choice_print(&got, text, sizeof(text));
         ck_assert_msg(strncmp(text, g->at[i].choice, strlen(g->at[i].choice)) == 0,
-                      "%u nodes, %lu bytes: %s instead of %s", g->nodes, golden_bytes[i], text,
-                      g->at[i].choice);
+                      "%u nodes, %lu bytes: %s instead of %s", g->nodes, golden_bytes[i], text, g->at[i].choice);
         ck_assert_double_eq_tol((double)got.time_ps / 1e6, g->at[i].us, PRINTED);
-        ck_assert_uint_eq(got.time_ps,
-                          nccl_time_of(&c, g->what, got.algorithm, got.protocol, golden_bytes[i]));
+        ck_assert_uint_eq(got.time_ps, nccl_time_of(&c, g->what, got.algorithm, got.protocol, golden_bytes[i]));
     }
 }
 END_TEST
@@ -252,12 +250,9 @@ START_TEST(measured_times_are_met)
     double want = measured[_i].us;
 
     ck_assert_msg(bare <= want * (1 + measured[_i].bare) && bare >= want * (1 - measured[_i].bare),
-                  "row %d: bare %.1f us, measured %.1f (%+.1f %%)", _i, bare, want,
-                  100 * (bare / want - 1));
-    ck_assert_msg(mended <= want * (1 + measured[_i].corrected) &&
-                      mended >= want * (1 - measured[_i].corrected),
-                  "row %d: corrected %.1f us, measured %.1f (%+.1f %%)", _i, mended, want,
-                  100 * (mended / want - 1));
+                  "row %d: bare %.1f us, measured %.1f (%+.1f %%)", _i, bare, want, 100 * (bare / want - 1));
+    ck_assert_msg(mended <= want * (1 + measured[_i].corrected) && mended >= want * (1 - measured[_i].corrected),
+                  "row %d: corrected %.1f us, measured %.1f (%+.1f %%)", _i, mended, want, 100 * (mended / want - 1));
 }
 END_TEST
 
@@ -270,15 +265,13 @@ START_TEST(nic_latency_counts_per_hop)
     nccl_comm_init(&fast, &m, w);
     m.nccl.net_latency_ps = 10000000;
     nccl_comm_init(&slow, &m, w);
-    ck_assert_double_eq_tol(slow.costs[AG][NCCL_RING][NCCL_LL].latency_us -
-                                fast.costs[AG][NCCL_RING][NCCL_LL].latency_us,
-                            10, 1e-9);
+    ck_assert_double_eq_tol(
+        slow.costs[AG][NCCL_RING][NCCL_LL].latency_us - fast.costs[AG][NCCL_RING][NCCL_LL].latency_us, 10, 1e-9);
     ck_assert_double_eq_tol(slow.costs[AG][NCCL_RING][NCCL_SIMPLE].latency_us -
                                 fast.costs[AG][NCCL_RING][NCCL_SIMPLE].latency_us,
                             20, 1e-9);
-    ck_assert_double_eq_tol(slow.costs[AR][NCCL_TREE][NCCL_LL].latency_us -
-                                fast.costs[AR][NCCL_TREE][NCCL_LL].latency_us,
-                            20, 1e-9);
+    ck_assert_double_eq_tol(
+        slow.costs[AR][NCCL_TREE][NCCL_LL].latency_us - fast.costs[AR][NCCL_TREE][NCCL_LL].latency_us, 20, 1e-9);
 }
 END_TEST
 

@@ -20,8 +20,7 @@ static const uint8_t pass[] = {PIPELINE_TAKE | PIPELINE_GIVE};
 static uint32_t add_stage(struct pipeline *p, const uint8_t *pattern, uint64_t step_ps, double rate)
 {
     return pipeline_add_stage(
-        p, &(struct pipeline_stage){
-               .pattern = pattern, .length = 1, .period = 1, .step_ps = step_ps, .rate = rate});
+        p, &(struct pipeline_stage){.pattern = pattern, .length = 1, .period = 1, .step_ps = step_ps, .rate = rate});
 }
 
 static struct engine *make_engine(const struct engine_port *ports, uint32_t count)
@@ -136,8 +135,8 @@ START_TEST(folding_changes_little)
     double folded = (double)time_of(&folds[_i], NCCL_FLOW_FOLDED);
     double whole = (double)time_of(&folds[_i], NCCL_FLOW_WHOLE);
 
-    ck_assert_msg(fabs(folded / whole - 1) < 0.04, "row %d: folded %.2f us, whole %.2f us", _i,
-                  folded / 1e6, whole / 1e6);
+    ck_assert_msg(fabs(folded / whole - 1) < 0.04, "row %d: folded %.2f us, whole %.2f us", _i, folded / 1e6,
+                  whole / 1e6);
 }
 END_TEST
 
@@ -149,8 +148,8 @@ START_TEST(time_rises_with_size)
 
     for (r.bytes = KIB; r.bytes <= 4096 * MIB; r.bytes *= 2) {
         uint64_t time_ps = time_of(&r, NCCL_FLOW_FOLDED);
-        ck_assert_msg((double)time_ps >= 0.97 * (double)before, "row %d, %lu bytes: %lu after %lu",
-                      _i, r.bytes, time_ps, before);
+        ck_assert_msg((double)time_ps >= 0.97 * (double)before, "row %d, %lu bytes: %lu after %lu", _i, r.bytes,
+                      time_ps, before);
         before = time_ps;
     }
 }

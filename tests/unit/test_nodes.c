@@ -11,7 +11,7 @@
 static const struct row {
     const char *name, *environment[6]; /* names and values */
     const char *by;                    /* NULL: alone */
-    uint32_t    node, count;
+    uint32_t node, count;
 } rows[] = {
     {"nobody", {0}, NULL, 0, 1},
     {"mpirun", {"OMPI_COMM_WORLD_RANK", "1", "OMPI_COMM_WORLD_SIZE", "4"}, "Open MPI", 1, 4},
@@ -20,7 +20,11 @@ static const struct row {
     {"srun", {"SLURM_PROCID", "1", "SLURM_STEP_NUM_TASKS", "2"}, "srun", 1, 2},
     {"flux", {"FLUX_TASK_RANK", "1", "FLUX_JOB_SIZE", "2"}, "flux", 1, 2},
     {"a batch script of two tasks, which is one process", {"SLURM_PROCID", "0", "SLURM_NTASKS", "2"}, NULL, 0, 1},
-    {"mpirun within a step", {"SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "1", "OMPI_COMM_WORLD_RANK", "1"}, "srun", 0, 1},
+    {"mpirun within a step",
+     {"SLURM_PROCID", "0", "SLURM_STEP_NUM_TASKS", "1", "OMPI_COMM_WORLD_RANK", "1"},
+     "srun",
+     0,
+     1},
     {"half of a pair", {"OMPI_COMM_WORLD_RANK", "1"}, NULL, 0, 1},
 };
 
@@ -146,7 +150,8 @@ START_TEST(an_interrupt_ends_waiting)
 {
     static volatile sig_atomic_t interrupted = 1;
     char hosts[2][NODE_HOST_BYTES] = {"a", "b"};
-    struct nodes n = {.count = 2, .launcher = &silent, .hosts = hosts, .timeout_ns = 3600000000000u, .interrupted = &interrupted};
+    struct nodes n = {
+        .count = 2, .launcher = &silent, .hosts = hosts, .timeout_ns = 3600000000000u, .interrupted = &interrupted};
     uint32_t all[2];
 
     ck_assert_int_eq(nodes_gather(&n, &(uint32_t){7}, sizeof *all, all), ST_INTERRUPTED);

@@ -12,10 +12,10 @@
 
 struct fields {
     uint64_t count, size, time;
-    double   rate, number;
-    bool     flag;
+    double rate, number;
+    bool flag;
     uint32_t choice;
-    char     text[OPTION_TEXT_BYTES];
+    char text[OPTION_TEXT_BYTES];
 };
 
 static const struct option table[] = {
@@ -25,8 +25,7 @@ static const struct option table[] = {
     {"rate", OPTION_RATE, offsetof(struct fields, rate), "450GB/s", 0, 0, NULL, "a rate"},
     {"number", OPTION_NUMBER, offsetof(struct fields, number), "0.95", 0, 0, NULL, "a number"},
     {"flag", OPTION_BOOL, offsetof(struct fields, flag), "true", 0, 0, NULL, "a flag"},
-    {"choice", OPTION_CHOICE, offsetof(struct fields, choice), "ring", 0, 0, "ring|direct|tree",
-     "a choice"},
+    {"choice", OPTION_CHOICE, offsetof(struct fields, choice), "ring", 0, 0, "ring|direct|tree", "a choice"},
     {"text", OPTION_TEXT, offsetof(struct fields, text), "", 0, 0, NULL, "a text"},
     {"bounded", OPTION_SIZE, offsetof(struct fields, size), NULL, 1024, 1048576, NULL, "bounded"},
     {0},
@@ -88,8 +87,7 @@ START_TEST(printed_value_reads_back)
 
     memset(&first, 0, sizeof first);
     memset(&second, 0, sizeof second);
-    ck_assert_int_eq(option_parse(o, &first, round_trips[_i].written, NULL, why, sizeof why),
-        ST_OK);
+    ck_assert_int_eq(option_parse(o, &first, round_trips[_i].written, NULL, why, sizeof why), ST_OK);
     option_print(o, &first, text, sizeof text);
     ck_assert_str_eq(text, round_trips[_i].printed);
     ck_assert_int_eq(option_parse(o, &second, text, NULL, why, sizeof why), ST_OK);
@@ -105,22 +103,21 @@ START_TEST(units_are_exact)
 {
     static const struct {
         enum quantity quantity;
-        const char   *text;
-        uint64_t      value;
+        const char *text;
+        uint64_t value;
     } rows[] = {
-        {QUANTITY_SIZE, "64KiB", 65536},          {QUANTITY_SIZE, "1KB", 1000},
-        {QUANTITY_SIZE, "1TiB", 1099511627776},   {QUANTITY_TIME, "4.4us", 4400000},
-        {QUANTITY_TIME, "0.1ms", 100000000},      {QUANTITY_TIME, "2s", 2000000000000},
-        {QUANTITY_RATE, "400Gb/s", 50000000000},  {QUANTITY_RATE, "48.5GB/s", 48500000000},
-        {QUANTITY_RATE, "1Mb/s", 125000},         {QUANTITY_RATE, "1.5TB/s", 1500000000000},
+        {QUANTITY_SIZE, "64KiB", 65536},         {QUANTITY_SIZE, "1KB", 1000},
+        {QUANTITY_SIZE, "1TiB", 1099511627776},  {QUANTITY_TIME, "4.4us", 4400000},
+        {QUANTITY_TIME, "0.1ms", 100000000},     {QUANTITY_TIME, "2s", 2000000000000},
+        {QUANTITY_RATE, "400Gb/s", 50000000000}, {QUANTITY_RATE, "48.5GB/s", 48500000000},
+        {QUANTITY_RATE, "1Mb/s", 125000},        {QUANTITY_RATE, "1.5TB/s", 1500000000000},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         uint64_t value = 0;
         char why[300];
 
-        ck_assert_int_eq(units_parse(rows[i].quantity, rows[i].text, &value, why, sizeof why),
-            ST_OK);
+        ck_assert_int_eq(units_parse(rows[i].quantity, rows[i].text, &value, why, sizeof why), ST_OK);
         ck_assert_uint_eq(value, rows[i].value);
     }
 }
@@ -195,24 +192,21 @@ START_TEST(bad_value_is_refused_with_a_reason)
     memset(&f, 0x55, sizeof f);
     before = f;
     ck_assert_int_eq(option_parse(o, &f, refusals[_i].text, NULL, why, sizeof why), ST_INPUT);
-    ck_assert_msg(strstr(why, refusals[_i].why) != NULL, "\"%s\" lacks \"%s\"", why,
-                  refusals[_i].why);
+    ck_assert_msg(strstr(why, refusals[_i].why) != NULL, "\"%s\" lacks \"%s\"", why, refusals[_i].why);
     ck_assert_int_eq(memcmp(&f, &before, sizeof f), 0); /* written on success only */
 }
 END_TEST
 
 /* ---- expressions ---- */
 
-static const struct option_scope scope[] = {
-    {"m", 100}, {"k", 4096}, {"ranks", 16}, {"zero", 0}, {NULL, 0}};
+static const struct option_scope scope[] = {{"m", 100}, {"k", 4096}, {"ranks", 16}, {"zero", 0}, {NULL, 0}};
 
 static const struct {
     const char *text;
-    uint64_t    value;
+    uint64_t value;
 } expressions[] = {
-    {"m", 100},           {"m/4", 25},          {"k/ranks/2", 128}, {"2*k+m", 8292},
-    {"(m - 4) * 2", 192}, {" m ", 100},         {"m-100", 0},       {"k/(ranks*2)", 128},
-    {"zero/7", 0},        {"((((m))))", 100},
+    {"m", 100},   {"m/4", 25},  {"k/ranks/2", 128},   {"2*k+m", 8292}, {"(m - 4) * 2", 192},
+    {" m ", 100}, {"m-100", 0}, {"k/(ranks*2)", 128}, {"zero/7", 0},   {"((((m))))", 100},
 };
 static const int expression_count = sizeof expressions / sizeof expressions[0];
 
@@ -254,10 +248,8 @@ START_TEST(bad_expression_is_refused_with_a_reason)
     uint64_t value = 7;
     char why[300] = "";
 
-    ck_assert_int_eq(expression_value(bad_expressions[_i].text, scope, &value, why, sizeof why),
-                     ST_INPUT);
-    ck_assert_msg(strstr(why, bad_expressions[_i].why) != NULL, "\"%s\" lacks \"%s\"", why,
-                  bad_expressions[_i].why);
+    ck_assert_int_eq(expression_value(bad_expressions[_i].text, scope, &value, why, sizeof why), ST_INPUT);
+    ck_assert_msg(strstr(why, bad_expressions[_i].why) != NULL, "\"%s\" lacks \"%s\"", why, bad_expressions[_i].why);
     ck_assert_uint_eq(value, 7);
 }
 END_TEST
@@ -290,7 +282,7 @@ END_TEST
 
 START_TEST(nearest_name_is_guessed)
 {
-    ck_assert_str_eq(option_nearest(table, "cuont"), "count");  /* two neighbours swapped */
+    ck_assert_str_eq(option_nearest(table, "cuont"), "count"); /* two neighbours swapped */
     ck_assert_str_eq(option_nearest(table, "numbr"), "number");
     ck_assert_str_eq(option_nearest(table, "choices"), "choice");
     ck_assert_ptr_null(option_nearest(table, "elephant"));

@@ -16,8 +16,7 @@ static uint64_t total(const struct program *p, uint32_t rank, uint32_t flag)
     return flag + 1;
 }
 
-static void fill(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index,
-                 struct task *t)
+static void fill(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *t)
 {
     (void)p, (void)queue, (void)index;
     t->op = OP_GEMM;
@@ -36,8 +35,7 @@ static uint32_t table_size(const struct program *p, uint32_t rank, uint32_t tabl
     return 4;
 }
 
-static void segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index,
-                    struct segment *out)
+static void segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index, struct segment *out)
 {
     (void)p, (void)rank, (void)table;
     out->k = 10 + index;
@@ -45,11 +43,8 @@ static void segment(const struct program *p, uint32_t rank, uint32_t table, uint
     out->b_offset = 2 * index;
 }
 
-static const struct program_ops ops = {.queue_length = length,
-                                       .flag_total = total,
-                                       .task = fill,
-                                       .segment_table_size = table_size,
-                                       .segment = segment};
+static const struct program_ops ops = {
+    .queue_length = length, .flag_total = total, .task = fill, .segment_table_size = table_size, .segment = segment};
 static struct program p;
 
 static void open_program(void)
@@ -102,8 +97,7 @@ START_TEST(wait_targets_count_epochs)
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        ck_assert_uint_eq(program_wait_target(&p, 0, &cases[i].wait, 0, cases[i].epoch),
-                          cases[i].target);
+        ck_assert_uint_eq(program_wait_target(&p, 0, &cases[i].wait, 0, cases[i].epoch), cases[i].target);
     ck_assert_uint_eq(program_wait_target(&p, 0, &cases[2].wait, 5, 2), 2 * 8); /* flag 7 */
 }
 END_TEST

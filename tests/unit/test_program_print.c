@@ -7,8 +7,7 @@
 
 #include "../suite.h"
 
-static void segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index,
-                    struct segment *out)
+static void segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index, struct segment *out)
 {
     (void)p, (void)rank, (void)table;
     *out = (struct segment){.k = 64, .a_offset = 64 * index, .b_offset = 64 * index};
@@ -58,10 +57,9 @@ START_TEST(a_gemm_names_its_operands_waits_and_signals)
     task_wait(&t, 3, 2, FLAG_TOTAL);
     task_wait_late(&t, 8, 1, 2);
     task_signal(&t, 5, 9, 1);
-    ck_assert_str_eq(print(&p, &t),
-                     "gemm #7  rank 5 inbox[@32768, 128 x 256] = A[128..255, 0..511] x B[0..255, 0..511]"
-                     "  wait ready[3..4] >= total  wait arrived[0] >= 2, late"
-                     "  signal rank 5 arrived[1] += 1");
+    ck_assert_str_eq(print(&p, &t), "gemm #7  rank 5 inbox[@32768, 128 x 256] = A[128..255, 0..511] x B[0..255, 0..511]"
+                                    "  wait ready[3..4] >= total  wait arrived[0] >= 2, late"
+                                    "  signal rank 5 arrived[1] += 1");
     program_fini(&p);
 }
 END_TEST
@@ -74,10 +72,9 @@ START_TEST(a_stepped_gemm_names_the_waits_between_its_steps)
     t.a = (struct operand){1, A, 0, 512};
     t.b = (struct operand){1, B, 0, 512};
     task_store_to(&t, (struct operand){1, C, 0, 256});
-    ck_assert_str_eq(print(&p, &t),
-                     "gemm #7  C[0..127, 0..255] = A[0..127, 0..63] x B[0..255, 0..63] in 8 steps"
-                     " (waits before 1: ready[1] >= total; 2: ready[2] >= total; 3: ready[3] >= total;"
-                     " 4: ready[4] >= total; and 3 more)");
+    ck_assert_str_eq(print(&p, &t), "gemm #7  C[0..127, 0..255] = A[0..127, 0..63] x B[0..255, 0..63] in 8 steps"
+                                    " (waits before 1: ready[1] >= total; 2: ready[2] >= total; 3: ready[3] >= total;"
+                                    " 4: ready[4] >= total; and 3 more)");
     program_fini(&p);
 }
 END_TEST
@@ -91,9 +88,8 @@ START_TEST(an_attention_shows_queries_keys_and_what_it_hands_on)
     t.b = (struct operand){1, B, 64 * 512, 512};
     t.attention = (struct attention){.q = {1, C, 0, 256}, .position = 32, .causal = true};
     task_store_to(&t, (struct operand){1, C, 16 * 256, 256});
-    ck_assert_str_eq(print(&p, &t),
-                     "attention #7  C[16..31, 0..255] = C[0..15, 0..255] at 32 causal"
-                     " x B[0..47, 0..255], B[64..111, 0..255]"); /* 48 of 64 keys are seen */
+    ck_assert_str_eq(print(&p, &t), "attention #7  C[16..31, 0..255] = C[0..15, 0..255] at 32 causal"
+                                    " x B[0..47, 0..255], B[64..111, 0..255]"); /* 48 of 64 keys are seen */
     t.attention.leaves = true;
     t.attention.lse = (struct operand){1, INBOX, 0, 1};
     t.addend = (struct operand){1, C, 16 * 256, 256};
@@ -114,9 +110,8 @@ START_TEST(node_lag_and_addends_are_shown)
     task_store_to(&t, (struct operand){RANK_NODE, C, 256, 256});
     t.waits[t.wait_count++] = (struct wait){.flag = 0, .count = 1, .value = 1, .lag = 2};
     task_signal(&t, RANK_NODE, 8, 1);
-    ck_assert_str_eq(print(&p, &t),
-                     "reduce #7  node C[1, 0..255] = sum of 3 x inbox[0, 0..255] every 512"
-                     "  wait ready[0] >= 1, lag 2  signal node arrived[0] += 1");
+    ck_assert_str_eq(print(&p, &t), "reduce #7  node C[1, 0..255] = sum of 3 x inbox[0, 0..255] every 512"
+                                    "  wait ready[0] >= 1, lag 2  signal node arrived[0] += 1");
     t.out[0].rank = RANK_EACH;
     ck_assert_ptr_nonnull(strstr(print(&p, &t), "reduce #7  each C[1, 0..255] ="));
     program_fini(&p);

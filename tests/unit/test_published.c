@@ -11,16 +11,16 @@
 #include "stderr_capture.h"
 
 #define HEAD "kernel,hardware,shape,system,metric,value,precision,source\n"
-#define SCENARIO                                                                                        \
-    "problem:  {kernel: ag_gemm, m: [1000, 2000], n: 1000, k: 1000}\n"                                 \
-    "machine:  hgx-h200-cx7\nworld:    {gpus_per_node: 8}\n"                                          \
+#define SCENARIO                                                                                                       \
+    "problem:  {kernel: ag_gemm, m: [1000, 2000], n: 1000, k: 1000}\n"                                                 \
+    "machine:  hgx-h200-cx7\nworld:    {gpus_per_node: 8}\n"                                                           \
     "variants: {published: {program: fused}, other: {program: fused}, nccl: {}}\n"
 
 static char said[4096], path[] = "/tmp/mkernel-published-XXXXXX";
 
 static void write_table(const char *rows)
 {
-    int   fd = mkstemp(path);
+    int fd = mkstemp(path);
     FILE *f = fdopen(fd, "w");
 
     ck_assert_ptr_nonnull(f);
@@ -30,7 +30,7 @@ static void write_table(const char *rows)
 
 static enum status parse(const char *published, struct scenario *s)
 {
-    char        text[2000];
+    char text[2000];
     enum status st;
 
     snprintf(text, sizeof text, SCENARIO "published: {table: %s, %s}\n", path, published);
@@ -43,7 +43,7 @@ static enum status parse(const char *published, struct scenario *s)
 
 START_TEST(rows_are_matched_and_their_median_counts)
 {
-    struct scenario        s;
+    struct scenario s;
     struct published_value v;
 
     write_table("ag_gemm,\"2 boxes, fast\",M=1000;K=7,Ours,ms,0.5,-,a\n"
@@ -85,23 +85,24 @@ END_TEST
 START_TEST(totals_are_medians_and_nearest_ranks)
 {
     struct published_total t = {.pairs = 4, .agreed = 3};
-    char                   text[300] = "";
-    FILE                  *f = fmemopen(text, sizeof text, "w");
+    char text[300] = "";
+    FILE *f = fmemopen(text, sizeof text, "w");
 
     for (int i = 1; i <= 10; i++)
         published_total_add(&t, i % 2 ? 0.01 * i : -0.01 * i);
     published_total_print(&t, "all", f);
     fclose(f);
-    ck_assert_str_eq(text, "all: against 10 published values: median error 5.5 %, p90 9.0 %, worst 10.0 %; who is faster "
-                           "agrees at 3 of 4.\n");
+    ck_assert_str_eq(text,
+                     "all: against 10 published values: median error 5.5 %, p90 9.0 %, worst 10.0 %; who is faster "
+                     "agrees at 3 of 4.\n");
     published_total_fini(&t);
 }
 END_TEST
 
 int main(void)
 {
-    Suite   *suite = suite_create("published");
-    TCase   *tc = tcase_create("table");
+    Suite *suite = suite_create("published");
+    TCase *tc = tcase_create("table");
 
     tcase_add_test(tc, rows_are_matched_and_their_median_counts);
     tcase_add_test(tc, a_table_without_such_rows_is_refused);

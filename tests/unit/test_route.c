@@ -20,13 +20,11 @@ static struct memory memory;
 static struct route route_to, route_from;
 
 static const int32_t table[TOKENS * TOP_K] = {
-    0, 1, /* rank 0's: stays on node 0 */
-    2, 3, /* goes to node 1 */
-    0, 2, /* rank 1's: both nodes */
-    1, 0,
-    0, 3, /* rank 2's */
-    2, 3,
-    0, 1, /* rank 3's */
+    0, 1,       /* rank 0's: stays on node 0 */
+    2, 3,       /* goes to node 1 */
+    0, 2,       /* rank 1's: both nodes */
+    1, 0, 0, 3, /* rank 2's */
+    2, 3, 0, 1, /* rank 3's */
     3, 0,
 };
 
@@ -59,10 +57,20 @@ static void open_windows(void)
         memcpy(control(i, TABLE), table, sizeof table);
     }
     memory = (struct memory){&program, windows};
-    route_from = (struct route){.kind = ROUTE_RECEIVE, .world = {2, 2}, .tokens = TOKENS,
-                                .experts = EXPERTS, .top_k = TOP_K, .slot_rows = SLOT,
-                                .capacity = ROOM, .tile_rows = 2, .drop = true, .table = TABLE,
-                                .counts = COUNTS, .index = INDEX, .list = ENTRIES, .back = NO_BUFFER};
+    route_from = (struct route){.kind = ROUTE_RECEIVE,
+                                .world = {2, 2},
+                                .tokens = TOKENS,
+                                .experts = EXPERTS,
+                                .top_k = TOP_K,
+                                .slot_rows = SLOT,
+                                .capacity = ROOM,
+                                .tile_rows = 2,
+                                .drop = true,
+                                .table = TABLE,
+                                .counts = COUNTS,
+                                .index = INDEX,
+                                .list = ENTRIES,
+                                .back = NO_BUFFER};
     route_to = route_from;
     route_to.kind = ROUTE_SEND;
     route_to.index = SEND_INDEX;
@@ -154,7 +162,7 @@ START_TEST(aligned_entries_have_a_place_each)
     ck_assert_int_eq(control(1, INDEX)[0], 0);
     ck_assert_int_eq(control(1, INDEX)[1], stack + 1);
     ck_assert_int_eq(control(1, INDEX)[2], stack + SLOT);
-    ck_assert_int_eq(control(1, BACK)[TOP_K * SLOT], -1);         /* token 6: rank 0 has no room */
+    ck_assert_int_eq(control(1, BACK)[TOP_K * SLOT], -1);        /* token 6: rank 0 has no room */
     ck_assert_int_eq(control(1, BACK)[TOP_K * SLOT + 1], 4 + 2); /* behind rank 0's two entries */
 }
 END_TEST

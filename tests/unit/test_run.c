@@ -22,9 +22,14 @@ static enum status act(const struct job *job, enum baseline which, struct run_re
 {
     (void)which;
     switch (job->problem->m) {
-    case CRASH:  signal(SIGSEGV, SIG_DFL); raise(SIGSEGV); break;
+    case CRASH:
+        signal(SIGSEGV, SIG_DFL);
+        raise(SIGSEGV);
+        break;
     case VANISH: _exit(3);
-    case SPIN:   for (;;) pause();
+    case SPIN:
+        for (;;)
+            pause();
     case ANSWER:
         while (!*child_interrupt())
             usleep(1000);
@@ -36,8 +41,11 @@ static enum status act(const struct job *job, enum baseline which, struct run_re
         for (;;)
             pause();
     case KILLED: raise(SIGKILL); break;
-    case REPORT: r->status = ST_HANG; strcpy(r->report, "rank 3 waits"); break;
-    case NAP:    usleep(500000); break;
+    case REPORT:
+        r->status = ST_HANG;
+        strcpy(r->report, "rank 3 waits");
+        break;
+    case NAP: usleep(500000); break;
     }
     r->sample_count = 1;
     r->sample_ps[0] = job->problem->n;
@@ -48,29 +56,25 @@ static const struct backend beside = {.name = "beside", .baseline = act};
 static const struct backend alone = {.name = "alone", .baseline = act, .exclusive = true};
 static const struct backend without = {.name = "without"};
 
-static void make_units(struct run_unit *units, struct point *points, const struct backend *b,
-                       const uint64_t *acts, size_t count)
+static void make_units(struct run_unit *units, struct point *points, const struct backend *b, const uint64_t *acts,
+                       size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         points[i] = (struct point){.program = PROGRAM_NCCL};
-        units[i] = (struct run_unit){
-            .point = &points[i], .backend = b, .problem = {.m = acts[i], .n = 100 + i}};
+        units[i] = (struct run_unit){.point = &points[i], .backend = b, .problem = {.m = acts[i], .n = 100 + i}};
     }
 }
 
 static struct run_config config(uint32_t jobs)
 {
-    return (struct run_config){.jobs = jobs,
-                               .timeout_ns = 2 * SECOND,
-                               .memory_bytes = 1000,
-                               .interrupted = &interrupted};
+    return (struct run_config){
+        .jobs = jobs, .timeout_ns = 2 * SECOND, .memory_bytes = 1000, .interrupted = &interrupted};
 }
 
 START_TEST(each_end_has_its_status)
 {
     static const uint64_t acts[] = {FINE, CRASH, VANISH, SPIN, KILLED, REPORT, FINE};
-    static const enum status expected[] = {ST_OK,     ST_WRONG, ST_WRONG, ST_HANG,
-                                           ST_MEMORY, ST_HANG,  ST_OK};
+    static const enum status expected[] = {ST_OK, ST_WRONG, ST_WRONG, ST_HANG, ST_MEMORY, ST_HANG, ST_OK};
     struct point points[7];
     struct run_unit units[7];
     struct run_config c = config((uint32_t)_i);

@@ -10,22 +10,22 @@
 #include "../suite.h"
 #include "stderr_capture.h"
 
-#define GOOD                                                                     \
-    "problem:  {kernel: ag_gemm, m: [4096, 8192], n: m/16, k: m}\n"            \
-    "machine:  hgx-h200-cx7\n"                                                   \
-    "world:    {nodes: 2, gpus_per_node: 8}\n"                                   \
-    "variants:\n"                                                                \
-    "  fused:   {comm_sms: [4, 8, 16], chunk: 1MiB}\n"                           \
-    "  fused_join: {program: fused, join: true}\n"                               \
-    "  unfused: {}\n"                                                            \
-    "  nccl:\n"                                                                  \
-    "  streams: {}\n"                                                            \
+#define GOOD                                                                                                           \
+    "problem:  {kernel: ag_gemm, m: [4096, 8192], n: m/16, k: m}\n"                                                    \
+    "machine:  hgx-h200-cx7\n"                                                                                         \
+    "world:    {nodes: 2, gpus_per_node: 8}\n"                                                                         \
+    "variants:\n"                                                                                                      \
+    "  fused:   {comm_sms: [4, 8, 16], chunk: 1MiB}\n"                                                                 \
+    "  fused_join: {program: fused, join: true}\n"                                                                     \
+    "  unfused: {}\n"                                                                                                  \
+    "  nccl:\n"                                                                                                        \
+    "  streams: {}\n"                                                                                                  \
     "timing:   {mode: [isolated, pipelined], warmup: 3, launch: excluded}\n"
 
 static char said[8192];
 
-static enum status parse_with(const char *text, size_t size, const char *const *sets,
-                              uint32_t set_count, struct scenario *s)
+static enum status parse_with(const char *text, size_t size, const char *const *sets, uint32_t set_count,
+                              struct scenario *s)
 {
     enum status st;
 
@@ -81,18 +81,24 @@ START_TEST(a_parameter_may_be_a_table)
 
     ck_assert_int_eq(parse("problem:  {kernel: ag_gemm, m: [64, 128], n: 1, k: 1}\n"
                            "machine:  hgx-h200-cx7\nworld:    {gpus_per_node: 8}\n"
-                           "variants: {fused: {comm_sms: {64: 3, 128: 5}, order: [ring, direct]}}\n", &s), ST_OK);
+                           "variants: {fused: {comm_sms: {64: 3, 128: 5}, order: [ring, direct]}}\n",
+                           &s),
+                     ST_OK);
     ck_assert_uint_eq(s.point_count, 4);
     ck_assert_uint_eq(((struct fake_params *)s.points[1].params)->comm_sms, 3);
     ck_assert_uint_eq(((struct fake_params *)s.points[2].params)->comm_sms, 5);
     scenario_fini(&s);
     ck_assert_int_eq(parse("problem:  {kernel: ag_gemm, m: [64, 128], n: 1, k: 1}\n"
                            "machine:  hgx-h200-cx7\nworld:    {gpus_per_node: 8}\n"
-                           "variants: {fused: {comm_sms: {64: 3}}}\n", &s), ST_INPUT);
+                           "variants: {fused: {comm_sms: {64: 3}}}\n",
+                           &s),
+                     ST_INPUT);
     ck_said("dir/s.yaml:4:30: variants.fused.comm_sms has no row for m 128; expected one for every problem");
     ck_assert_int_eq(parse("problem:  {kernel: ag_gemm, m: 64, n: 1, k: 1}\n"
                            "machine:  hgx-h200-cx7\nworld:    {gpus_per_node: 8}\n"
-                           "variants: {fused: {comm_sms: {64: 3000}}}\n", &s), ST_INPUT);
+                           "variants: {fused: {comm_sms: {64: 3000}}}\n",
+                           &s),
+                     ST_INPUT);
     ck_said("variants.fused.comm_sms: 3000 is too large");
 }
 END_TEST
@@ -132,7 +138,9 @@ START_TEST(check_and_backend_sections_are_read)
     struct scenario s;
 
     ck_assert_int_eq(parse(GOOD "check: {m: 2*k, k: 64, epochs: 5}\ncpu: {timeout: 5s}\n"
-                                "seed: 7\nthreshold: 1.25\nbackend: sim\n", &s), ST_OK);
+                                "seed: 7\nthreshold: 1.25\nbackend: sim\n",
+                           &s),
+                     ST_OK);
     ck_assert(s.check.wanted);
     ck_assert_str_eq(s.check.backend->name, "cpu");
     ck_assert_uint_eq(s.check.problem.m, 128);
@@ -149,15 +157,11 @@ START_TEST(backend_can_be_overridden)
 {
     struct scenario s;
 
-    ck_assert_int_eq(scenario_parse("s.yaml", GOOD, strlen(GOOD), &fake_registry, "cpu", NULL, 0,
-        &s),
-                     ST_OK);
+    ck_assert_int_eq(scenario_parse("s.yaml", GOOD, strlen(GOOD), &fake_registry, "cpu", NULL, 0, &s), ST_OK);
     ck_assert_str_eq(s.backend->name, "cpu");
     scenario_fini(&s);
     stderr_capture_begin();
-    ck_assert_int_eq(scenario_parse("s.yaml", GOOD, strlen(GOOD), &fake_registry, "cqu", NULL, 0,
-        &s),
-                     ST_INPUT);
+    ck_assert_int_eq(scenario_parse("s.yaml", GOOD, strlen(GOOD), &fake_registry, "cqu", NULL, 0, &s), ST_INPUT);
     stderr_capture_end(said, sizeof said);
     ck_said("--backend cqu: backend: there is no backend \"cqu\"; expected sim, cpu; did you mean "
             "\"cpu\"?");
@@ -172,7 +176,9 @@ START_TEST(kernels_and_worlds_sweep)
                            "machine: hgx-h200-cx7\n"
                            "world: {nodes: [1, 2], gpus_per_node: [4, 8]}\n"
                            "variants: {fused: {chunk: [1MiB, 2MiB], tile: ranks}}\n"
-                           "seed: [1, 2]\n", &s), ST_OK);
+                           "seed: [1, 2]\n",
+                           &s),
+                     ST_OK);
     ck_assert_uint_eq(s.point_count, 2 * 2 * 4 * 2 * 2);
     ck_assert_str_eq(s.points[0].kernel->name, "ag_gemm");
     ck_assert_str_eq(s.points[63].kernel->name, "gemm_rs");
@@ -280,10 +286,9 @@ END_TEST
 
 START_TEST(set_changes_the_file)
 {
-    static const char *const sets[] = {"variants.fused.comm_sms=[5, 6]", "problem.m=1024",
-                                       "timing.mode=pipelined",          "world.nodes=4",
-                                       "variants.nccl.program=streams",  "check.m=64",
-                                       "sim.timeout=1s"};
+    static const char *const sets[] = {
+        "variants.fused.comm_sms=[5, 6]", "problem.m=1024", "timing.mode=pipelined", "world.nodes=4",
+        "variants.nccl.program=streams",  "check.m=64",     "sim.timeout=1s"};
     struct scenario s;
 
     ck_assert_int_eq(parse_with(GOOD, strlen(GOOD), sets, 7, &s), ST_OK);
@@ -306,15 +311,13 @@ static const struct {
                                   "\"variants.fused.comm_smz\" for kernel ag_gemm; expected "
                                   "comm_sms, chunk, tile, join, order, program; did you mean "
                                   "\"comm_sms\"?"},
-    {"variants.fsed.comm_sms=8",
-     "no variant \"fsed\"; expected --set variants.LABEL.KEY=VALUE; did "
-     "you mean \"fused\"?"},
+    {"variants.fsed.comm_sms=8", "no variant \"fsed\"; expected --set variants.LABEL.KEY=VALUE; did "
+                                 "you mean \"fused\"?"},
     {"variants.fsed={}", "did you mean \"fused\"?"},
     {"timng.mode=isolated", "unknown key \"timng\""},
     {"timng.mode=isolated", "did you mean \"timing\"?"},
-    {"timing.mod=isolated",
-     "unknown key \"timing.mod\"; expected mode, warmup, iterations, launch; "
-     "did you mean \"mode\"?"},
+    {"timing.mod=isolated", "unknown key \"timing.mod\"; expected mode, warmup, iterations, launch; "
+                            "did you mean \"mode\"?"},
     {"machine.x=4", "not a map; expected --set key=value"},
     {"problem=5", "problem is a single value; expected a map of keys"},
     {"problem.m", "lacks a key or a value; expected --set key=value"},
@@ -350,9 +353,8 @@ static const struct {
     {"just words", "the file is a single value; expected a map of keys"},
     {P M W V "sed: 1\n", "dir/s.yaml:5:1: unknown key \"sed\"; expected machine, backend, seed"},
     {P M W V "sed: 1\n", "did you mean \"seed\"?"},
-    {P M W V "seed: 1\nseed: 2\n",
-     "dir/s.yaml:6:1: key \"seed\" stands twice; expected it once (first "
-     "at dir/s.yaml:5:1)"},
+    {P M W V "seed: 1\nseed: 2\n", "dir/s.yaml:6:1: key \"seed\" stands twice; expected it once (first "
+                                   "at dir/s.yaml:5:1)"},
     {M W V, "problem.kernel is missing; expected"},
     {P W V, "machine is missing; expected"},
     {P M V, "world.gpus_per_node is missing; expected"},
@@ -363,25 +365,21 @@ static const struct {
                                      "expected a key program: fused|unfused|nccl|streams"},
     {P M W "variants: {fused: {program: fusd}}\n", "did you mean \"fused\"?"},
     {P M W "variants: {fused: 5}\n", "variants.fused is a single value; expected a map"},
-    {P M W "variants: {fused: {chunk: 5}}\n",
-     "dir/s.yaml:4:27: variants.fused.chunk: \"5\" has no unit; "
-     "expected a size with a unit"},
+    {P M W "variants: {fused: {chunk: 5}}\n", "dir/s.yaml:4:27: variants.fused.chunk: \"5\" has no unit; "
+                                              "expected a size with a unit"},
     {P M W "variants: {fused: {chunk: 5us}}\n", "\"5us\" has a wrong unit; expected a size"},
     {P M W "variants: {fused: {chunk: 0B}}\n", "0B is too small; expected at least 1B"},
     {P M W "variants: {fused: {comm_sms: 133}}\n", "133 is too large; expected at most 132"},
-    {P M W "variants: {fused: {comm_sms: []}}\n",
-     "variants.fused.comm_sms is an empty list; expected "
-     "at least one value"},
+    {P M W "variants: {fused: {comm_sms: []}}\n", "variants.fused.comm_sms is an empty list; expected "
+                                                  "at least one value"},
     {P M W "variants: {fused: {comm_sms: [8, 4, 8]}}\n",
      "dir/s.yaml:4:37: variants.fused.comm_sms lists 8 twice; expected every value once"},
     {"problem: {kernel: [ag_gemm, ag_gemm], m: 4096, n: 256, k: 64}\n" M W V,
      "dir/s.yaml:1:29: problem.kernel lists ag_gemm twice"},
     {P M W "variants: {fused: {comm_sms: {a: 1}}}\n", "comm_sms has no row for m 4096"},
     {P M W "variants: {fused: {comm_sms: [[1]]}}\n", "comm_sms is a list; expected a single value"},
-    {P M W "variants: {nccl: {chunk: 1MiB}}\n",
-     "unknown key \"variants.nccl.chunk\" for a baseline"},
-    {"problem: {kernel: [ag_gemm, gemm_rs], m: 4096, n: 256, k: 64}\n" M W
-     "variants: {fused: {comm_sms: 4}}\n",
+    {P M W "variants: {nccl: {chunk: 1MiB}}\n", "unknown key \"variants.nccl.chunk\" for a baseline"},
+    {"problem: {kernel: [ag_gemm, gemm_rs], m: 4096, n: 256, k: 64}\n" M W "variants: {fused: {comm_sms: 4}}\n",
      "dir/s.yaml:4:20: unknown key \"variants.fused.comm_sms\" for kernel gemm_rs; expected chunk"},
     {"problem: {kernel: [ag_gemm, attention], m: 4096, n: 256, k: 64}\n" M W V,
      "dir/s.yaml:1:29: problem.kernel: ag_gemm and attention solve problems of different kinds"},
@@ -390,8 +388,7 @@ static const struct {
      "head_dim, causal, dtype"},
     {"problem: {kernel: attention, seq: 64, heads: 6, kv_heads: 4}\n" M W V,
      "dir/s.yaml:1:35: heads = 6 is no multiple of kv_heads = 4"},
-    {"problem: {kernel: attention, seq: 64, heads: 4, head_dim: 96}\n" M W V,
-     "head_dim = 96; expected 64 or 128"},
+    {"problem: {kernel: attention, seq: 64, heads: 4, head_dim: 96}\n" M W V, "head_dim = 96; expected 64 or 128"},
     {"problem: {kernel: ag_gem, m: 1, n: 1, k: 1}\n" M W V,
      "dir/s.yaml:1:19: problem.kernel: there is no kernel \"ag_gem\"; expected ag_gemm, gemm_rs, "
      "attention; "
@@ -399,8 +396,7 @@ static const struct {
     {"problem: {kernel: ag_gemm, m: 100, n: m/16, k: 1}\n" M W V,
      "dir/s.yaml:1:39: problem.n: m/16 is not whole for m = 100"},
     {"problem: {kernel: ag_gemm, m: 1, n: m/(k-k), k: 1}\n" M W V, "divides by zero"},
-    {"problem: {kernel: ag_gemm, m: n, n: k, k: m}\n" M W V,
-     "problem.m: \"n\" refers back to itself"},
+    {"problem: {kernel: ag_gemm, m: n, n: k, k: m}\n" M W V, "problem.m: \"n\" refers back to itself"},
     {"problem: {kernel: ag_gemm, m: -4, n: 1, k: 1}\n" M W V, "below zero; expected"},
     {"problem: {kernel: ag_gemm, m: 0, n: 1, k: 1}\n" M W V, "0 is too small; expected at least 1"},
     {"problem: {kernel: ag_gemm, m: 1099511627777, n: 1, k: 1}\n" M W V,
@@ -409,16 +405,14 @@ static const struct {
      "is too large; expected m * n * k * ranks below 2^62"},
     {"problem: {kernel: ag_gemm, m: 1, n: 1, k: 1, dtype: fp8}\n" M W V, "expected bf16"},
     {"problem: [1]\n" M W V, "problem is a list; expected a map of keys"},
-    {P "machine: hgx-h200-cx6\n" W V,
-     "dir/s.yaml:2:10: machine: no machine \"hgx-h200-cx6\"; expected"},
+    {P "machine: hgx-h200-cx6\n" W V, "dir/s.yaml:2:10: machine: no machine \"hgx-h200-cx6\"; expected"},
     {P "machine: nowhere.yaml\n" W V, "no machine file \"nowhere.yaml\""},
     {P "machine: [a, b]\n" W V, "machine is a list; expected a single name"},
     {P M "world: {nodes: 2000, gpus_per_node: 8}\n" V,
 
      "dir/s.yaml:3:16: world: 2000 nodes x 8 GPUs do not fit machine hgx-h200-cx7; expected at "
      "most 1024"},
-    {P M "world: {nodes: 2, gpus_per_node: 9}\n" V,
-     "dir/s.yaml:3:34: world: 2 nodes x 9 GPUs do not fit"},
+    {P M "world: {nodes: 2, gpus_per_node: 9}\n" V, "dir/s.yaml:3:34: world: 2 nodes x 9 GPUs do not fit"},
     {P M W V "timing: {iterations: 257}\n", "257 is too large; expected at most 256"},
     {P M W V "timing: {launch: yes}\n", "expected included|excluded"},
     {P M W V "backend: siim\n", "did you mean \"sim\"?"},
@@ -451,8 +445,8 @@ END_TEST
 
 START_TEST(bytes_that_are_no_text_are_refused)
 {
-    static const char nul[] = "seed: 1\n\0", latin[] = "a: \xe9\n", cut[] = "a: \xe2\x82",
-                      overlong[] = "a: \xc0\xaf\n", surrogate[] = "\xed\xa0\x80";
+    static const char nul[] = "seed: 1\n\0", latin[] = "a: \xe9\n", cut[] = "a: \xe2\x82", overlong[] = "a: \xc0\xaf\n",
+                      surrogate[] = "\xed\xa0\x80";
     struct scenario s;
 
     ck_assert_int_eq(parse_with(nul, sizeof nul - 1, NULL, 0, &s), ST_INPUT);
@@ -481,8 +475,8 @@ static char *with_m(const char *m)
 {
     char *text;
 
-    ck_assert_int_gt(asprintf(&text, "problem: {kernel: ag_gemm, m: %s, n: 1, k: 1}\n" M W
-                                     "variants: {fused: {tile: 1}}\n", m), 0);
+    ck_assert_int_gt(
+        asprintf(&text, "problem: {kernel: ag_gemm, m: %s, n: 1, k: 1}\n" M W "variants: {fused: {tile: 1}}\n", m), 0);
     return text;
 }
 
@@ -505,8 +499,9 @@ START_TEST(endless_sweeps_are_refused_before_memory_is_taken)
 
     ck_assert_int_eq(parse("problem: {kernel: ag_gemm, m: [1,2,3,4,5,6,7,8,9,10], "
                            "n: [1,2,3,4,5,6,7,8,9,10], k: [1,2,3,4,5,6,7,8,9,10]}\n" M
-                           "world: {nodes: [1,2,3,4,5,6,7,8,9,10], gpus_per_node: [1,2,3,4,5]}\n"
-                           V "seed: [1,2,3,4]\n", &s), ST_INPUT);
+                           "world: {nodes: [1,2,3,4,5,6,7,8,9,10], gpus_per_node: [1,2,3,4,5]}\n" V "seed: [1,2,3,4]\n",
+                           &s),
+                     ST_INPUT);
     ck_said("the lists multiply to 200000 points");
 }
 END_TEST

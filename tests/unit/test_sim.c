@@ -19,8 +19,7 @@ static void ck_time(uint64_t got_ps, double want_us)
 {
     double got_us = (double)got_ps / US;
 
-    ck_assert_msg(got_us > want_us - 1e-4 && got_us < want_us + 1e-4,
-                  "took %f us, should take %f us", got_us, want_us);
+    ck_assert_msg(got_us > want_us - 1e-4 && got_us < want_us + 1e-4, "took %f us, should take %f us", got_us, want_us);
 }
 
 /* ---- durations ---- */
@@ -30,8 +29,7 @@ START_TEST(tiles_follow_each_other)
     script_init(&s, 1, 1);
     for (int i = 0; i < 3; i++)
         script_gemm(&s, 0, COMPUTE, 640, 0);
-    ck_time(script_time_ps(&s),
-            0.5 + 3 * GEMM_US(10)); /* one dispatch, the others were fetched ahead */
+    ck_time(script_time_ps(&s), 0.5 + 3 * GEMM_US(10)); /* one dispatch, the others were fetched ahead */
 
     s.tasks[0][COMPUTE][1].m = 5; /* a part of a tile costs a tile, 1.5 steps cost 2 */
     s.tasks[0][COMPUTE][2].k = 96;
@@ -123,8 +121,7 @@ START_TEST(waits_for_several_flags_leave_nothing_behind)
     t = script_gemm(&s, 0, COMM, 0, 0);
     t->segment_table = 0;
     t->segment_count = s.segment_count = 1;
-    s.segments[0] =
-        (struct segment){.k = 64, .wait = {.flag = READY, .count = 2, .value = FLAG_TOTAL}};
+    s.segments[0] = (struct segment){.k = 64, .wait = {.flag = READY, .count = 2, .value = FLAG_TOTAL}};
     task_wait(script_gemm(&s, 0, COMM, 64, 0), READY + 2, 1, FLAG_TOTAL);
     ck_time(script_time_ps(&s), 0.5 + 2 * GEMM_US(1) + GEMM_US(10) + 0.25 + 0.5 + GEMM_US(1));
 }
@@ -370,8 +367,7 @@ START_TEST(disorder_repeats_with_its_seed_and_spreads_wide)
         least = ps < least ? ps : least;
         most = ps > most ? ps : most;
     }
-    ck_assert_msg(most > 10 * least, "30 seeds take %lu to %lu ps", (unsigned long)least,
-                  (unsigned long)most);
+    ck_assert_msg(most > 10 * least, "30 seeds take %lu to %lu ps", (unsigned long)least, (unsigned long)most);
 }
 END_TEST
 
@@ -440,11 +436,9 @@ START_TEST(a_hang_says_who_waits_for_whom)
     task_signal(script_nop(&s, 1, COMM, DONE + 2, 1), 0, READY + 1, 1);
     r = script_run(&s);
     ck_assert_int_eq(r.status, ST_HANG);
-    ck_assert_ptr_nonnull(strstr(r.report,
-                                 "rank 0 crew compute queue compute nop #0, epoch 1, entry wait: "
-                                 "ready[1] is 0, wanted 1"));
-    ck_assert_ptr_nonnull(
-        strstr(r.report, "missing: rank 1 queue comm nop #0, epoch 1 (waits itself)"));
+    ck_assert_ptr_nonnull(strstr(r.report, "rank 0 crew compute queue compute nop #0, epoch 1, entry wait: "
+                                           "ready[1] is 0, wanted 1"));
+    ck_assert_ptr_nonnull(strstr(r.report, "missing: rank 1 queue comm nop #0, epoch 1 (waits itself)"));
     ck_assert_ptr_nonnull(strstr(r.report, "done[2]"));
 }
 END_TEST
@@ -484,10 +478,8 @@ START_TEST(conflicts_fail_whatever_the_values)
     struct run_result r = read_while_written(false, 0);
 
     ck_assert_int_eq(r.status, ST_WRONG);
-    ck_assert_ptr_nonnull(
-        strstr(r.report, "copy #0 of queue comm, rank 0, epoch 1, writes rank 1 Y"));
-    ck_assert_ptr_nonnull(
-        strstr(r.report, "copy #0 of queue comm, rank 1, epoch 1, reads rank 1 Y"));
+    ck_assert_ptr_nonnull(strstr(r.report, "copy #0 of queue comm, rank 0, epoch 1, writes rank 1 Y"));
+    ck_assert_ptr_nonnull(strstr(r.report, "copy #0 of queue comm, rank 1, epoch 1, reads rank 1 Y"));
     ck_assert_int_eq(read_while_written(false, 31).status, ST_WRONG);
     ck_assert_int_eq(read_while_written(false, 32).status, ST_OK); /* next rows: no overlap */
     ck_assert_int_eq(read_while_written(true, 0).status, ST_OK);
@@ -507,8 +499,7 @@ START_TEST(a_put_reads_its_source_until_it_is_sent)
         writer->a.buffer = 1;
         writer->out[0].buffer = 0;
         task_wait(writer, READY + 1, 1, 1);
-        task_signal(script_gemm(&s, 0, COMM, 64, 0), 0, READY + 1,
-                    1); /* some time after the push */
+        task_signal(script_gemm(&s, 0, COMM, 64, 0), 0, READY + 1, 1); /* some time after the push */
         s.tasks[0][COMM][1].out[0].offset = 900 * 1024;
         s.tasks[0][COMM][1].m = 16;
         if (wait)

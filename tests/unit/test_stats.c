@@ -37,8 +37,10 @@ START_TEST(order_statistics)
 END_TEST
 
 static const struct kernel gather = {.name = "gather", .family = &problem_gemm, .collective = COLLECTIVE_ALL_GATHER};
-static const struct kernel scatter = {.name = "scatter", .family = &problem_gemm, .collective = COLLECTIVE_REDUCE_SCATTER};
-static const struct kernel all_reduce = {.name = "reduce", .family = &problem_gemm, .collective = COLLECTIVE_ALL_REDUCE};
+static const struct kernel scatter = {
+    .name = "scatter", .family = &problem_gemm, .collective = COLLECTIVE_REDUCE_SCATTER};
+static const struct kernel all_reduce = {
+    .name = "reduce", .family = &problem_gemm, .collective = COLLECTIVE_ALL_REDUCE};
 
 /* 4096 x 4096 x 256 in 100 us: 8.59 GFLOP; A has 33.6 MB, C has 2.1 MB. */
 START_TEST(formulas_as_nccl_tests_define_them)
@@ -105,8 +107,7 @@ END_TEST
 /* In both orders of every pair, the one documented to go first wins. */
 START_TEST(the_worst_failure_decides)
 {
-    static const enum status order[] = {ST_INTERRUPTED, ST_WRONG,       ST_HANG, ST_INPUT,
-                                        ST_ENVIRONMENT, ST_SLOW, ST_OK};
+    static const enum status order[] = {ST_INTERRUPTED, ST_WRONG, ST_HANG, ST_INPUT, ST_ENVIRONMENT, ST_SLOW, ST_OK};
     size_t n = sizeof(order) / sizeof(order[0]);
 
     for (size_t i = 0; i < n; i++)

@@ -23,8 +23,7 @@ static uint32_t table_size(const struct program *p, uint32_t rank, uint32_t tabl
     return 3;
 }
 
-static void segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index,
-                    struct segment *out)
+static void segment(const struct program *p, uint32_t rank, uint32_t table, uint32_t index, struct segment *out)
 {
     (void)p, (void)rank, (void)table;
     out->k = index + 1; /* 1, 2, 3 */
@@ -94,10 +93,9 @@ START_TEST(bf16_rounds_to_nearest_even)
         uint32_t from;
         uint16_t to;
     } cases[] = {
-        {0x3f800000, 0x3f80}, {0x3f808000, 0x3f80}, {0x3f818000, 0x3f82}, {0x3f808001, 0x3f81},
-        {0x3f807fff, 0x3f80}, {0xbf818000, 0xbf82}, {0x7f7fffff, 0x7f80}, {0x7f800000, 0x7f80},
-        {0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x7fc00000, 0x7fc0}, {0x7f800001, 0x7fc0},
-        {0xffffffff, 0xffff}, {0x00008000, 0x0000}, {0x00018000, 0x0002},
+        {0x3f800000, 0x3f80}, {0x3f808000, 0x3f80}, {0x3f818000, 0x3f82}, {0x3f808001, 0x3f81}, {0x3f807fff, 0x3f80},
+        {0xbf818000, 0xbf82}, {0x7f7fffff, 0x7f80}, {0x7f800000, 0x7f80}, {0x00000000, 0x0000}, {0x80000000, 0x8000},
+        {0x7fc00000, 0x7fc0}, {0x7f800001, 0x7fc0}, {0xffffffff, 0xffff}, {0x00008000, 0x0000}, {0x00018000, 0x0002},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -118,8 +116,7 @@ END_TEST
 START_TEST(gemm_multiplies_by_the_transpose)
 {
     uint32_t in = _i & 1 ? F32 : BF16, out = _i & 2 ? F32 : OTHER;
-    struct task t = {
-        .op = OP_GEMM, .m = 3, .n = 2, .k = 4, .segment_table = NO_TABLE, .out_count = 1};
+    struct task t = {.op = OP_GEMM, .m = 3, .n = 2, .k = 4, .segment_table = NO_TABLE, .out_count = 1};
 
     t.a = operand(0, in, COLS + 1);
     t.b = operand(1, in, 4 * COLS);
@@ -145,13 +142,8 @@ END_TEST
 /* Segments 2, 0, 1 of the table: k = 3 + 1 + 2 at offsets 8, 0, 4. */
 START_TEST(gemm_walks_segments)
 {
-    struct task t = {.op = OP_GEMM,
-                     .m = 1,
-                     .n = 1,
-                     .segment_table = 0,
-                     .segment_first = 2,
-                     .segment_count = 3,
-                     .out_count = 1};
+    struct task t = {
+        .op = OP_GEMM, .m = 1, .n = 1, .segment_table = 0, .segment_first = 2, .segment_count = 3, .out_count = 1};
 
     t.a = operand(0, BF16, 0);
     t.b = operand(0, OTHER, 0);
@@ -199,8 +191,8 @@ START_TEST(swiglu_pairs_gate_and_up)
 {
     static const float gates[10] = {0, 1, -1, 2, -2, 4, -4, 8, 3, -3};
     struct program wide = {.world = {1, 1}};
-    struct task t = {.op = OP_GEMM, .m = 2, .n = 10, .k = 1, .segment_table = NO_TABLE,
-                     .epilogue = EPILOGUE_SWIGLU, .out_count = 1};
+    struct task t = {
+        .op = OP_GEMM, .m = 2, .n = 10, .k = 1, .segment_table = NO_TABLE, .epilogue = EPILOGUE_SWIGLU, .out_count = 1};
     float *a, *b, *out;
 
     program_add_buffer(&wide, (struct buffer){"a", DTYPE_F32, 2, 1, 1});
@@ -231,8 +223,7 @@ END_TEST
 
 START_TEST(empty_gemm_does_nothing)
 {
-    struct task t = {
-        .op = OP_GEMM, .m = 0, .n = 4, .k = 4, .segment_table = NO_TABLE, .out_count = 1};
+    struct task t = {.op = OP_GEMM, .m = 0, .n = 4, .k = 4, .segment_table = NO_TABLE, .out_count = 1};
 
     t.out[0] = operand(0, OTHER, 0);
     gemm(0, 1, &t);
@@ -283,12 +274,7 @@ END_TEST
 
 START_TEST(reduce_adds_and_rounds_once)
 {
-    struct task t = {.op = OP_REDUCE,
-                     .m = 2,
-                     .n = 3,
-                     .addend_count = 3,
-                     .addend_stride = 2 * COLS,
-                     .out_count = 1};
+    struct task t = {.op = OP_REDUCE, .m = 2, .n = 3, .addend_count = 3, .addend_stride = 2 * COLS, .out_count = 1};
 
     t.addend = operand(0, BF16, 0);
     t.out[0] = operand(1, OTHER, 0);

@@ -50,7 +50,11 @@ static enum status emit(const struct problem *problem, struct world w, const str
 }
 
 static const struct kernel valley = {
-    .name = "valley", .family = &problem_gemm, .options = params, .params_size = sizeof(struct params), .emit = emit,
+    .name = "valley",
+    .family = &problem_gemm,
+    .options = params,
+    .params_size = sizeof(struct params),
+    .emit = emit,
 };
 
 /* ---- backends: the distance from (16, 7), and a worse one for the unfused form ---- */
@@ -100,20 +104,25 @@ static volatile sig_atomic_t interrupted;
 
 static struct tune_config config(uint64_t points, uint64_t seed, uint32_t jobs)
 {
-    return (struct tune_config){.points = points, .seed = seed,
-                                .run = {.jobs = jobs, .timeout_ns = 60 * SECOND, .memory_bytes = 1000,
-                                        .interrupted = &interrupted}};
+    return (struct tune_config){
+        .points = points,
+        .seed = seed,
+        .run = {.jobs = jobs, .timeout_ns = 60 * SECOND, .memory_bytes = 1000, .interrupted = &interrupted}};
 }
 
 static struct params own;
-static struct point  points[2];
+static struct point points[2];
 
 /* One problem with one program of its own and a baseline that takes `nccl_ps`. */
 static struct scenario make_scenario(uint64_t left, uint64_t nccl_ps)
 {
     own = (struct params){.left = left, .right = 1, .fixed = 4};
-    points[0] = (struct point){.kernel = &valley, .world = {1, 1}, .variant = "fused", .params = &own,
-                               .problem = {.m = nccl_ps, .n = 1, .k = 1}, .timing = {.iterations = 1}};
+    points[0] = (struct point){.kernel = &valley,
+                               .world = {1, 1},
+                               .variant = "fused",
+                               .params = &own,
+                               .problem = {.m = nccl_ps, .n = 1, .k = 1},
+                               .timing = {.iterations = 1}};
     points[1] = points[0];
     points[1].program = PROGRAM_NCCL;
     return (struct scenario){.path = "test", .backend = &ground, .points = points, .point_count = 2};
@@ -121,9 +130,9 @@ static struct scenario make_scenario(uint64_t left, uint64_t nccl_ps)
 
 START_TEST(the_lowest_point_is_found)
 {
-    struct scenario    s = make_scenario(1, 5000);
+    struct scenario s = make_scenario(1, 5000);
     struct tune_config c = config(0, (uint64_t)_i, 2);
-    struct tune        t;
+    struct tune t;
     const struct params *best;
 
     c.points = 60;
@@ -144,9 +153,9 @@ END_TEST
 
 START_TEST(each_form_descends_to_its_own_best)
 {
-    struct scenario    s = make_scenario(1, 5000);
+    struct scenario s = make_scenario(1, 5000);
     struct tune_config c = config(40, (uint64_t)_i, 2);
-    struct tune        t;
+    struct tune t;
 
     s.backend = &plain;
     ck_assert_int_eq(tune_run(&s, &c, &t), ST_OK);
@@ -159,9 +168,9 @@ END_TEST
 
 START_TEST(jobs_and_repetition_change_nothing)
 {
-    struct scenario    s = make_scenario(8, 5000);
+    struct scenario s = make_scenario(8, 5000);
     struct tune_config c = config(30, 7, 1);
-    struct tune        one, many;
+    struct tune one, many;
 
     ck_assert_int_eq(tune_run(&s, &c, &one), ST_OK);
     c.run.jobs = 5;
@@ -176,9 +185,9 @@ END_TEST
 
 START_TEST(the_budget_is_kept)
 {
-    struct scenario    s = make_scenario(1, 5000);
+    struct scenario s = make_scenario(1, 5000);
     struct tune_config c = config((uint64_t)_i, 1, 2);
-    struct tune        t;
+    struct tune t;
 
     ck_assert_int_eq(tune_run(&s, &c, &t), ST_OK);
     ck_assert_uint_eq(t.problems[0].timed, (uint64_t)_i);
@@ -190,9 +199,9 @@ END_TEST
 
 START_TEST(a_faster_baseline_is_the_answer)
 {
-    struct scenario    s = make_scenario(1, 900);
+    struct scenario s = make_scenario(1, 900);
     struct tune_config c = config(40, 1, 2);
-    struct tune        t;
+    struct tune t;
 
     ck_assert_int_eq(tune_run(&s, &c, &t), ST_OK);
     ck_assert_uint_eq(t.problems[0].best, t.problems[0].nccl);
@@ -202,9 +211,9 @@ END_TEST
 
 START_TEST(the_scenarios_own_values_join_and_may_fail)
 {
-    struct scenario    s = make_scenario(3, 5000);
+    struct scenario s = make_scenario(3, 5000);
     struct tune_config c = config(40, 1, 2);
-    struct tune        t;
+    struct tune t;
 
     ck_assert_int_eq(tune_run(&s, &c, &t), ST_HANG);
     tune_destroy(&t);
@@ -220,9 +229,9 @@ END_TEST
 START_TEST(every_value_of_every_kernel_can_be_set)
 {
     const struct kernel *k = kernels[_i];
-    struct point         p = {.kernel = k, .params = calloc(1, k->params_size + 1)};
-    const struct point  *only = &p;
-    struct tune_space    s;
+    struct point p = {.kernel = k, .params = calloc(1, k->params_size + 1)};
+    const struct point *only = &p;
+    struct tune_space s;
 
     option_defaults(k->options, p.params);
     ck_assert(tune_space_create(&only, 1, &s));
@@ -242,9 +251,9 @@ END_TEST
 
 int main(void)
 {
-    Suite   *suite = suite_create("tune");
-    TCase   *t = tcase_create("search"), *k = tcase_create("kernels");
-    int      kernel_count = 0;
+    Suite *suite = suite_create("tune");
+    TCase *t = tcase_create("search"), *k = tcase_create("kernels");
+    int kernel_count = 0;
 
     while (kernels[kernel_count])
         kernel_count++;

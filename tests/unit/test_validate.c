@@ -100,16 +100,12 @@ static void line_residuals(void *arg, const double *parameters, double *residual
 
 START_TEST(a_fit_finds_the_constants_beside_an_outlier)
 {
-    struct fit fit = {.fn = line_residuals,
-                      .parameter_count = 2,
-                      .residual_count = POINTS,
-                      .rounds = 30,
-                      .knee = 0.01};
+    struct fit fit = {.fn = line_residuals, .parameter_count = 2, .residual_count = POINTS, .rounds = 30, .knee = 0.01};
     double parameters[] = {1, 20};
 
     fit_run(&fit, parameters);
-    ck_assert_msg(fabs(parameters[0] - 7) < 0.1 && fabs(parameters[1] - 3) < 0.05, "%f %f",
-                  parameters[0], parameters[1]);
+    ck_assert_msg(fabs(parameters[0] - 7) < 0.1 && fabs(parameters[1] - 3) < 0.05, "%f %f", parameters[0],
+                  parameters[1]);
 }
 END_TEST
 
@@ -162,8 +158,7 @@ START_TEST(errors_are_grouped_and_held_to_bounds)
     free(groups);
     ck_assert_int_eq(hold_to(&v, "name,median,p90\n\"nccl in a node, >= 1 MiB\",5.1,9.1\n"), ST_OK);
     stderr_capture_begin();
-    ck_assert_int_eq(hold_to(&v, "name,median,p90\n\"nccl in a node, >= 1 MiB\",4.9,9.1\n"),
-                     ST_WRONG);
+    ck_assert_int_eq(hold_to(&v, "name,median,p90\n\"nccl in a node, >= 1 MiB\",4.9,9.1\n"), ST_WRONG);
     ck_assert_int_eq(hold_to(&v, "name,median,p90\nother,5,9\n"), ST_WRONG);
     ck_assert_int_eq(hold_to(&v, "name,median\nother,5\n"), ST_INPUT);
     stderr_capture_end(said, sizeof said);
