@@ -4,20 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/cuda/symbol.h"
+
 /* Values of its enumerations, which are part of its binary interface. */
 #define OP_N 0
 #define OP_T 1
 #define TYPE_BF16 14
 #define COMPUTE_F32 68
 #define ALGORITHM_DEFAULT (-1)
-
-static bool find(void *library, const char *name, void *function_out)
-{
-    void *symbol = dlsym(library, name);
-
-    memcpy(function_out, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
 
 bool cublas_open(struct cublas *c, char *why, size_t why_bytes)
 {
@@ -31,10 +25,10 @@ bool cublas_open(struct cublas *c, char *why, size_t why_bytes)
         snprintf(why, why_bytes, "cuBLAS was not found: %s", dlerror());
         return false;
     }
-    if (!find(c->library, "cublasCreate_v2", &create) || !find(c->library, "cublasGemmEx", &c->gemm) ||
-        !find(c->library, "cublasGemmStridedBatchedEx", &c->gemm_batched) ||
-        !find(c->library, "cublasSetStream_v2", &c->set_stream) || !find(c->library, "cublasDestroy_v2", &c->destroy) ||
-        create(&c->handle) != 0) {
+    if (!symbol_find(c->library, "cublasCreate_v2", &create) || !symbol_find(c->library, "cublasGemmEx", &c->gemm) ||
+        !symbol_find(c->library, "cublasGemmStridedBatchedEx", &c->gemm_batched) ||
+        !symbol_find(c->library, "cublasSetStream_v2", &c->set_stream) ||
+        !symbol_find(c->library, "cublasDestroy_v2", &c->destroy) || create(&c->handle) != 0) {
         snprintf(why, why_bytes, "cuBLAS could not be opened on this device");
         return false;
     }

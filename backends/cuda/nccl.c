@@ -4,33 +4,32 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/cuda/symbol.h"
+
 /* Values of its enumerations, which are part of its binary interface. */
 #define TYPE_BF16 9
 #define OP_SUM 0
 
-static bool find(void *library, const char *name, void *function_out)
-{
-    void *symbol = dlsym(library, name);
-
-    memcpy(function_out, &symbol, sizeof symbol);
-    return symbol != NULL;
-}
-
 static bool find_all(struct nccl *n)
 {
-    return find(n->library, "ncclGroupStart", &n->group_start) && find(n->library, "ncclGroupEnd", &n->group_end) &&
-           find(n->library, "ncclAllGather", &n->all_gather) &&
-           find(n->library, "ncclReduceScatter", &n->reduce_scatter) &&
-           find(n->library, "ncclAllReduce", &n->all_reduce) && find(n->library, "ncclBroadcast", &n->broadcast) &&
-           find(n->library, "ncclReduce", &n->reduce) && find(n->library, "ncclCommDestroy", &n->destroy) &&
-           find(n->library, "ncclCommAbort", &n->abort) && find(n->library, "ncclGetErrorString", &n->error);
+    return symbol_find(n->library, "ncclGroupStart", &n->group_start) &&
+           symbol_find(n->library, "ncclGroupEnd", &n->group_end) &&
+           symbol_find(n->library, "ncclAllGather", &n->all_gather) &&
+           symbol_find(n->library, "ncclReduceScatter", &n->reduce_scatter) &&
+           symbol_find(n->library, "ncclAllReduce", &n->all_reduce) &&
+           symbol_find(n->library, "ncclBroadcast", &n->broadcast) &&
+           symbol_find(n->library, "ncclReduce", &n->reduce) &&
+           symbol_find(n->library, "ncclCommDestroy", &n->destroy) &&
+           symbol_find(n->library, "ncclCommAbort", &n->abort) &&
+           symbol_find(n->library, "ncclGetErrorString", &n->error);
 }
 
 static bool open_comms(struct nccl *n, uint32_t ranks, char *why, size_t why_bytes)
 {
     int (*version)(int *out), (*init)(void **comms, int count, const int *devices), devices[NCCL_RANKS_MAX], result;
 
-    if (!find(n->library, "ncclGetVersion", &version) || !find(n->library, "ncclCommInitAll", &init) || !find_all(n)) {
+    if (!symbol_find(n->library, "ncclGetVersion", &version) || !symbol_find(n->library, "ncclCommInitAll", &init) ||
+        !find_all(n)) {
         snprintf(why, why_bytes, "this NCCL lacks a function");
         return false;
     }
