@@ -65,17 +65,14 @@ static void explain(const struct run_unit *u)
         fprintf(stderr, "%s\n", u->result->report);
 }
 
-/* A baseline that cannot be here is no failure; each reason is told once. */
-static bool left_out(const struct session *s, const struct run_unit *u, const char **told)
+/* Each reason once. */
+static void say_skipped(const struct session *s, const struct run_unit *u, const char **told)
 {
     const char *why = u->result->report;
 
-    if (!point_is_baseline(u->point) || u->result->status != ST_UNSUPPORTED)
-        return false;
     if (speaks(s) && (!*told || strcmp(*told, why) != 0))
         log_info("%s: skipped: %s", u->point->variant, why);
     *told = why;
-    return true;
 }
 
 static uint64_t note_failures(struct session *s, const struct run_unit *units, uint64_t count)
@@ -84,8 +81,12 @@ static uint64_t note_failures(struct session *s, const struct run_unit *units, u
     uint64_t failed = 0;
 
     for (uint64_t i = 0; i < count; i++) {
-        if (!units[i].result || units[i].result->status >= 0 || left_out(s, &units[i], &told))
+        if (!units[i].result || units[i].result->status >= 0)
             continue;
+        if (run_unit_skipped(&units[i])) {
+            say_skipped(s, &units[i], &told);
+            continue;
+        }
         if (speaks(s))
             explain(&units[i]);
         note(s, units[i].result->status);

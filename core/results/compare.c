@@ -94,7 +94,7 @@ const char *compare_verdict(const struct compare *c, uint64_t point)
     double speedup = compare_speedup(c, point);
     uint64_t best = c->groups[c->group_of[point]].best;
 
-    if (run_unit_skipped(u) || (point_is_baseline(u->point) && u->result && u->result->status == ST_UNSUPPORTED))
+    if (run_unit_skipped(u))
         return "skipped";
     if (!u->result)
         return "not run";

@@ -17,7 +17,9 @@ bool point_is_baseline(const struct point *p)
 
 bool run_unit_skipped(const struct run_unit *u)
 {
-    return point_is_baseline(u->point) && !u->backend->baseline;
+    if (!point_is_baseline(u->point))
+        return false;
+    return !u->backend->baseline || (u->result && u->result->status == ST_UNSUPPORTED);
 }
 
 enum status run_unit_emit(const struct run_unit *u, struct program *p, struct complaint *c)

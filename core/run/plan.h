@@ -60,7 +60,8 @@ enum status run_unit_plan(const struct scenario *s, struct run_unit *u, uint64_t
 /* What the unit's backend is told. */
 struct job run_unit_job(const struct run_unit *u, const struct program *p);
 
-/* True when the point is a baseline that this backend has no model of. */
+/* True when the point is a baseline that this backend has not, or that turned out not to be possible where it runs: the
+ * result says why.  Neither is a failure. */
 bool run_unit_skipped(const struct run_unit *u);
 
 /* "yes", "refused" or "no: 8808448 tasks, more than 1000000"; "" for baselines, which have no program. */

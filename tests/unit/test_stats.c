@@ -104,6 +104,23 @@ START_TEST(contestants_of_one_problem_are_compared)
 }
 END_TEST
 
+START_TEST(a_baseline_that_cannot_be_here_is_skipped)
+{
+    struct point point = {.program = PROGRAM_NCCL, .kernel = &gather};
+    struct run_result result = {.status = ST_UNSUPPORTED};
+    struct run_unit unit = {.point = &point, .backend = &backend};
+
+    ck_assert(!run_unit_skipped(&unit)); /* it has not been asked */
+    unit.result = &result;
+    ck_assert(run_unit_skipped(&unit));
+    result.status = ST_ENVIRONMENT;
+    ck_assert(!run_unit_skipped(&unit));
+    result.status = ST_UNSUPPORTED;
+    point.program = PROGRAM_FUSED;
+    ck_assert(!run_unit_skipped(&unit)); /* a program that cannot run is a failure */
+}
+END_TEST
+
 /* In both orders of every pair, the one documented to go first wins. */
 START_TEST(the_worst_failure_decides)
 {
@@ -126,6 +143,7 @@ int main(void)
     tcase_add_loop_test(tc, order_statistics, 0, sizeof(rows) / sizeof(rows[0]));
     tcase_add_test(tc, formulas_as_nccl_tests_define_them);
     tcase_add_test(tc, contestants_of_one_problem_are_compared);
+    tcase_add_test(tc, a_baseline_that_cannot_be_here_is_skipped);
     tcase_add_test(tc, the_worst_failure_decides);
     suite_add_tcase(s, tc);
     return suite_run(s);
