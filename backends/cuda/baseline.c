@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/statistics/stats.h"
+
 /* ---- what it can be for ---- */
 
 static enum status refuse(struct run_result *r, const char *why)
@@ -79,13 +81,6 @@ static enum status call_once(struct baseline_rig *b)
     return rig_wait(&b->rig);
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    const uint64_t *x = a, *y = b;
-
-    return (*x > *y) - (*x < *y);
-}
-
 #define TRIALS 5
 
 static enum status median_of_trials(struct baseline_rig *b, uint64_t *ps_out)
@@ -95,8 +90,7 @@ static enum status median_of_trials(struct baseline_rig *b, uint64_t *ps_out)
     TRY(call_once(b));
     for (int i = 0; i < TRIALS; i++)
         TRY(rig_run_epochs(&b->rig, 1, &ps[i]));
-    qsort(ps, TRIALS, sizeof *ps, compare_times);
-    *ps_out = ps[TRIALS / 2];
+    *ps_out = stats_of(ps, TRIALS).median;
     return ST_OK;
 }
 

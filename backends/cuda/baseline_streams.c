@@ -10,9 +10,14 @@
 
 /* ---- lanes ---- */
 
+#define LANE_EVENTS(lane)                                                                                              \
+    {                                                                                                                  \
+        &(lane)->piece, &(lane)->sent, &(lane)->copied, &(lane)->added[0], &(lane)->added[1]                           \
+    }
+
 static enum status open_lane(struct baseline_rig *b, struct baseline_lane *lane)
 {
-    cudaEvent_t *const events[] = {&lane->piece, &lane->sent, &lane->copied, &lane->added[0], &lane->added[1]};
+    cudaEvent_t *const events[] = LANE_EVENTS(lane);
 
     TRY_CUDA(&b->rig, cudaStreamCreateWithFlags(&lane->copies, cudaStreamNonBlocking));
     for (size_t i = 0; i < sizeof events / sizeof *events; i++)
@@ -42,19 +47,20 @@ static void close_event(cudaEvent_t event)
         cudaEventDestroy(event);
 }
 
+static void close_lane(struct baseline_lane *lane)
+{
+    cudaEvent_t *const events[] = LANE_EVENTS(lane);
+
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++)
+        close_event(*events[i]);
+    if (lane->copies)
+        cudaStreamDestroy(lane->copies);
+}
+
 void baseline_close_streams(struct baseline_rig *b)
 {
-    for (uint32_t i = 0; b->lanes && i < b->ranks; i++) {
-        struct baseline_lane *lane = &b->lanes[i];
-
-        close_event(lane->piece);
-        close_event(lane->sent);
-        close_event(lane->copied);
-        close_event(lane->added[0]);
-        close_event(lane->added[1]);
-        if (lane->copies)
-            cudaStreamDestroy(lane->copies);
-    }
+    for (uint32_t i = 0; b->lanes && i < b->ranks; i++)
+        close_lane(&b->lanes[i]);
     for (uint32_t i = 0; i < DEVICES_MAX; i++)
         close_event(b->forked[i]);
     free(b->lanes);

@@ -93,77 +93,81 @@ static const char *end_group(struct nccl *n, int result)
     return result == 0 ? "" : n->error(result);
 }
 
-static int gather_even(struct nccl *n, const struct nccl_rank *ranks, uint64_t count)
+/* What one collective moves: elements [first, first + count) of all, from or to `root` where it has one. */
+struct part {
+    uint32_t root;
+    uint64_t first, count;
+};
+
+typedef int call_fn(struct nccl *n, const struct nccl_rank *r, void *comm, const struct part *p);
+
+static int gather(struct nccl *n, const struct nccl_rank *r, void *comm, const struct part *p)
+{
+    return n->all_gather(r->from, r->to, p->count, TYPE_BF16, comm, r->stream);
+}
+
+static int broadcast(struct nccl *n, const struct nccl_rank *r, void *comm, const struct part *p)
+{
+    return n->broadcast(r->from, (uint16_t *)r->to + p->first, p->count, TYPE_BF16, (int)p->root, comm, r->stream);
+}
+
+static int scatter(struct nccl *n, const struct nccl_rank *r, void *comm, const struct part *p)
+{
+    return n->reduce_scatter(r->from, r->to, p->count, TYPE_BF16, OP_SUM, comm, r->stream);
+}
+
+static int reduce(struct nccl *n, const struct nccl_rank *r, void *comm, const struct part *p)
+{
+    return n->reduce((const uint16_t *)r->from + p->first, r->to, p->count, TYPE_BF16, OP_SUM, (int)p->root, comm,
+                     r->stream);
+}
+
+static int add_all(struct nccl *n, const struct nccl_rank *r, void *comm, const struct part *p)
+{
+    return n->all_reduce(r->from, r->to, p->count, TYPE_BF16, OP_SUM, comm, r->stream);
+}
+
+static int call_each(struct nccl *n, const struct nccl_rank *ranks, call_fn *call, struct part p)
 {
     int result = 0;
 
-    for (uint32_t i = 0; i < n->ranks && result == 0; i++)
-        result = n->all_gather(ranks[i].from, ranks[i].to, count, TYPE_BF16, n->comms[i], ranks[i].stream);
+    for (uint32_t i = 0; i < n->ranks && result == 0 && p.count > 0; i++)
+        result = call(n, &ranks[i], n->comms[i], &p);
     return result;
 }
 
-static int broadcast_part(struct nccl *n, const struct nccl_rank *ranks, uint32_t root, uint64_t first, uint64_t count)
+/* By `even`, or rank by rank by `part`. */
+static const char *by_parts(struct nccl *n, const struct nccl_rank *ranks, const uint64_t *counts, call_fn *even,
+                            call_fn *part)
 {
-    int result = 0;
+    struct part p = {.count = counts[0]};
+    int result = n->group_start();
 
-    for (uint32_t i = 0; i < n->ranks && result == 0 && count > 0; i++)
-        result = n->broadcast(ranks[i].from, (uint16_t *)ranks[i].to + first, count, TYPE_BF16, (int)root, n->comms[i],
-                              ranks[i].stream);
-    return result;
+    if (result == 0 && is_even(n, counts))
+        return end_group(n, call_each(n, ranks, even, p));
+    for (; p.root < n->ranks && result == 0; p.root++) {
+        p.count = counts[p.root];
+        result = call_each(n, ranks, part, p);
+        p.first += p.count;
+    }
+    return end_group(n, result);
 }
 
 const char *nccl_gather_parts(struct nccl *n, const struct nccl_rank *ranks, const uint64_t *counts)
 {
-    uint64_t first = 0;
-    int result = n->group_start();
-
-    if (result == 0 && is_even(n, counts))
-        return end_group(n, gather_even(n, ranks, counts[0]));
-    for (uint32_t root = 0; root < n->ranks && result == 0; root++) {
-        result = broadcast_part(n, ranks, root, first, counts[root]);
-        first += counts[root];
-    }
-    return end_group(n, result);
-}
-
-static int reduce_even(struct nccl *n, const struct nccl_rank *ranks, uint64_t count)
-{
-    int result = 0;
-
-    for (uint32_t i = 0; i < n->ranks && result == 0; i++)
-        result = n->reduce_scatter(ranks[i].from, ranks[i].to, count, TYPE_BF16, OP_SUM, n->comms[i], ranks[i].stream);
-    return result;
-}
-
-static int reduce_part(struct nccl *n, const struct nccl_rank *ranks, uint32_t root, uint64_t first, uint64_t count)
-{
-    int result = 0;
-
-    for (uint32_t i = 0; i < n->ranks && result == 0 && count > 0; i++)
-        result = n->reduce((const uint16_t *)ranks[i].from + first, ranks[i].to, count, TYPE_BF16, OP_SUM, (int)root,
-                           n->comms[i], ranks[i].stream);
-    return result;
+    return by_parts(n, ranks, counts, gather, broadcast);
 }
 
 const char *nccl_reduce_parts(struct nccl *n, const struct nccl_rank *ranks, const uint64_t *counts)
 {
-    uint64_t first = 0;
-    int result = n->group_start();
-
-    if (result == 0 && is_even(n, counts))
-        return end_group(n, reduce_even(n, ranks, counts[0]));
-    for (uint32_t root = 0; root < n->ranks && result == 0; root++) {
-        result = reduce_part(n, ranks, root, first, counts[root]);
-        first += counts[root];
-    }
-    return end_group(n, result);
+    return by_parts(n, ranks, counts, scatter, reduce);
 }
 
 const char *nccl_reduce_all(struct nccl *n, const struct nccl_rank *ranks, uint64_t count)
 {
     int result = n->group_start();
 
-    for (uint32_t i = 0; i < n->ranks && result == 0; i++)
-        result = n->all_reduce(ranks[i].from, ranks[i].to, count, TYPE_BF16, OP_SUM, n->comms[i], ranks[i].stream);
+    if (result == 0)
+        result = call_each(n, ranks, add_all, (struct part){.count = count});
     return end_group(n, result);
 }
