@@ -6,13 +6,40 @@
 #include "backends/cuda/attention_fetch.cuh"
 #include "backends/cuda/select.cuh"
 
-/* A run of flags. */
-PTX void await_flags_warp(const site &s, const gpu_wait &w, const gpu_task &t, uint32_t lane)
+/* The wait for flag number `i` of the runs that the first `waits` lanes hold; count 0: there are no more.
+ * *flags_out: how many there are. */
+PTX gpu_wait wait_among(const gpu_wait &w, uint32_t waits, uint32_t i, uint32_t *flags_out)
 {
-    for (uint32_t first = 0; first < w.count; first += 32) {
-        uint32_t i = first + lane;
+    gpu_wait found = {0, 0, 0, 0};
+    uint32_t before = 0;
 
-        await_flag_lanes(s, t, i < w.count ? flag_wait_of(s, w, i) : flag_wait{0, 0, 0, false}, w.flag + i, lane);
+    for (uint32_t k = 0; k < waits; k++) {
+        gpu_wait x = {__shfl_sync(ALL_LANES, w.flag, k), __shfl_sync(ALL_LANES, w.count, k),
+                      __shfl_sync(ALL_LANES, w.lag, k), __shfl_sync(ALL_LANES, w.value, k)};
+
+        if (i - before < x.count)
+            found = {x.flag + i - before, 1, x.lag, x.value};
+        before += x.count;
+    }
+    *flags_out = before;
+    return found;
+}
+
+/* All links are looked up at once, then all flags, a lane each: a launch begins with cold reads, one behind the
+ * other. */
+PTX void await_entry(const site &s, const gpu_task &t, uint32_t lane)
+{
+    for (uint32_t first = 0; first < t.entry_waits; first += 32) {
+        uint32_t waits = min(t.entry_waits - first, 32u), flags = 1;
+        gpu_wait w = {0, 0, 0, 0};
+
+        if (lane < waits)
+            w = s.program->links[t.links + first + lane].wait;
+        for (uint32_t i = lane; i - lane < flags; i += 32) {
+            gpu_wait mine = wait_among(w, waits, i, &flags);
+
+            await_flag_lanes(s, t, mine.count ? flag_wait_of(s, mine, 0) : flag_wait{0, 0, 0, false}, mine.flag, lane);
+        }
     }
 }
 
@@ -43,8 +70,7 @@ PTX void fetch_task(const site &s, const gpu_task *from, ring &r, attention_fetc
     if (lane < TASK_WRITERS)
         ((uint4 *)&t)[lane] = ((const uint4 *)from)[lane];
     __syncwarp();
-    for (uint32_t i = 0; i < t.entry_waits; i++)
-        await_flags_warp(s, s.program->links[t.links + i].wait, t, lane);
+    await_entry(s, t, lane);
     __syncwarp(); /* what any lane has waited for has happened for all */
     if (t.select != SELECT_ALL && lane == 0)
         select_rows(s, t);
