@@ -40,7 +40,7 @@ static enum status open_blas(struct baseline_rig *b)
     char why[256];
 
     for (uint32_t i = 0; i < b->rig.device_count; i++) {
-        TRY_CUDA(&b->rig, cudaSetDevice((int)i));
+        TRY_CUDA(&b->rig, cudaSetDevice(b->rig.devices[i].index));
         if (!cublas_open(&b->blas[i], why, sizeof why))
             return rig_fail(&b->rig, ST_UNSUPPORTED, "%s", why);
     }

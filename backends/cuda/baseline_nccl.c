@@ -11,7 +11,7 @@ enum status baseline_multiply(struct baseline_rig *b, uint32_t rank, uint64_t ro
         return ST_OK;
     b->calls++;
     TRY_CUDA(&b->rig, cudaSetDevice(d->index));
-    if (!cublas_multiply(&b->blas[d->index], d->stream, rows, s->n, s->k, baseline_at(b, rank, b->a, row),
+    if (!cublas_multiply(&b->blas[d - b->rig.devices], d->stream, rows, s->n, s->k, baseline_at(b, rank, b->a, row),
                          baseline_at(b, rank, b->b, 0), baseline_at(b, rank, out, out_row)))
         return rig_fail(&b->rig, ST_ENVIRONMENT, "cuda: cuBLAS refused a product of %llu x %llu x %llu",
                         (unsigned long long)rows, (unsigned long long)s->n, (unsigned long long)s->k);
@@ -24,8 +24,8 @@ enum status baseline_open_nccl(struct baseline_rig *b)
 
     if (b->ranks == 1)
         return ST_OK; /* nobody to talk to */
-    if (b->rig.device_count < b->ranks)
-        return rig_fail(&b->rig, ST_UNSUPPORTED, "NCCL wants a GPU for every rank: %u ranks, %u GPUs", b->ranks,
+    if (b->rig.device_count < b->ranks || b->rig.options->shares > 1)
+        return rig_fail(&b->rig, ST_UNSUPPORTED, "NCCL wants a GPU for every rank: %u ranks, %u devices", b->ranks,
                         b->rig.device_count);
     if (!nccl_open(&b->nccl, b->ranks, why, sizeof why))
         return rig_fail(&b->rig, ST_UNSUPPORTED, "%s", why);

@@ -292,7 +292,8 @@ static enum status fork_copies(struct baseline_rig *b)
     for (uint32_t i = 0; i < b->rig.device_count; i++)
         TRY_CUDA(&b->rig, cudaEventRecord(b->forked[i], b->rig.devices[i].stream));
     for (uint32_t i = 0; i < b->ranks; i++)
-        TRY_CUDA(&b->rig, cudaStreamWaitEvent(b->lanes[i].copies, b->forked[b->rig.ranks[i].device->index], 0));
+        TRY_CUDA(&b->rig,
+                 cudaStreamWaitEvent(b->lanes[i].copies, b->forked[b->rig.ranks[i].device - b->rig.devices], 0));
     b->calls += b->ranks;
     return ST_OK;
 }

@@ -12,7 +12,9 @@
 
 static const struct option options[] = {
     {"devices", OPTION_COUNT, offsetof(struct cuda_options, devices), "0", 0, DEVICES_MAX, NULL,
-     "GPUs to use at most; 0: all there are.  Ranks share them evenly, with SMs of their own"},
+     "devices to use at most; 0: all there are.  Ranks share them evenly, with SMs of their own"},
+    {"shares", OPTION_COUNT, offsetof(struct cuda_options, shares), "1", 1, SHARES_MAX, NULL,
+     "devices that a GPU counts as, each with its share of the SMs: tries on one GPU what takes several"},
     {"prefetch", OPTION_COUNT, offsetof(struct cuda_options, prefetch), "2", 1, GPU_PREFETCH_MAX, NULL,
      "tasks that a worker fetches ahead"},
     {"fifo", OPTION_COUNT, offsetof(struct cuda_options, fifo), "64", 1, 65536, NULL,

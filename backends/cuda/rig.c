@@ -274,7 +274,7 @@ static enum status lower_for_ranks(struct rig *r)
         return rig_fail(r, ST_MEMORY, "cuda: no memory for %" PRIu32 " ranks", count);
     for (uint32_t i = 0; i < r->rank_count; i++)
         ranks[r->first_rank + i] = (struct placement){(uintptr_t)r->ranks[i].window, (uintptr_t)r->ranks[i].flags,
-                                                      (uint32_t)r->ranks[i].device->index};
+                                                      (uint32_t)(r->ranks[i].device - r->devices)};
     st = lower_program(r->program, ranks, &r->lowered);
     r->lowered.ranks = NULL;
     free(ranks);

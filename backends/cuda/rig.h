@@ -31,6 +31,7 @@
 
 struct cuda_options {
     uint64_t devices; /* at most; 0: all there are */
+    uint64_t shares;  /* of a GPU, each of which is a device */
     uint64_t prefetch;
     uint64_t fifo; /* commands */
     uint64_t timeout_ps;
@@ -38,10 +39,12 @@ struct cuda_options {
 };
 
 #define DEVICES_MAX 16
+#define SHARES_MAX 8
 #define DEVICE_TABLES_MAX 16
 
+/* A GPU, or a share of one (option shares): then several have one index. */
 struct device {
-    int index;
+    int index; /* CUDA's */
     char name[64];
     uint32_t sms;
     uint32_t first_rank, rank_count; /* the former by place in the rig */

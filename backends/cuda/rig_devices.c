@@ -33,6 +33,8 @@ uint32_t devices_usable(char *why, size_t why_bytes)
     why[0] = '\0';
     /* Kernels loaded at their first launch could wait for a device that waits for that launch. */
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    /* So could launches behind each other in one queue to a GPU, when they are of several of its shares. */
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess) {
         snprintf(why, why_bytes, "no CUDA device: %s", cudaGetErrorString(error));
@@ -52,7 +54,7 @@ static enum status open_device(struct rig *r, struct device *d)
     TRY_CUDA(r, cudaSetDevice(d->index));
     TRY_CUDA(r, cudaGetDeviceProperties(&properties, d->index));
     snprintf(d->name, sizeof d->name, "%.63s", properties.name);
-    d->sms = (uint32_t)properties.multiProcessorCount;
+    d->sms = (uint32_t)(properties.multiProcessorCount / (int)r->options->shares);
     TRY_CUDA(r, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking));
     TRY_CUDA(r, cudaStreamCreateWithFlags(&d->side, cudaStreamNonBlocking));
     TRY_CUDA(r, cudaEventCreate(&d->begin));
@@ -79,6 +81,8 @@ static enum status open_peer(struct rig *r, uint32_t from, uint32_t to)
 {
     cudaError_t error;
 
+    if (r->devices[from].index == r->devices[to].index)
+        return ST_OK;
     TRY(check_peer(r, r->devices[from].index, r->devices[to].index));
     TRY_CUDA(r, cudaSetDevice(r->devices[from].index));
     error = cudaDeviceEnablePeerAccess(r->devices[to].index, 0);
@@ -94,7 +98,7 @@ static enum status open_peer(struct rig *r, uint32_t from, uint32_t to)
 static void spread_ranks(struct rig *r)
 {
     for (uint32_t i = 0; i < r->device_count; i++) {
-        r->devices[i].index = (int)i;
+        r->devices[i].index = (int)(i / r->options->shares);
         r->devices[i].first_rank = (uint32_t)part_begin(r->rank_count, r->device_count, i);
         r->devices[i].rank_count = (uint32_t)part_size(r->rank_count, r->device_count, i);
     }
@@ -107,6 +111,7 @@ enum status rig_open_devices(struct rig *r)
 
     if (usable == 0)
         return rig_fail(r, ST_ENVIRONMENT, "cuda: %s", why);
+    usable = min_u64(usable * r->options->shares, DEVICES_MAX);
     if (r->options->devices > usable)
         return rig_fail(r, ST_ENVIRONMENT, "cuda: %" PRIu64 " devices are wanted, %" PRIu64 " are here",
                         r->options->devices, usable);

@@ -202,12 +202,16 @@ static enum status run_all(struct rig *r, struct run_result *result)
     return job->trace ? run_traced(r) : ST_OK;
 }
 
-/* "2 x NVIDIA H200, verbs direct" */
+/* "2 x NVIDIA H200, verbs direct"; "4 x 1/2 NVIDIA H200" where GPUs are shared */
 static void fill_model(const struct rig *r, struct run_result *result)
 {
     static const char *const reaches[] = {[REACH_COPIES] = "", [REACH_STAGED] = " staged", [REACH_DIRECT] = " direct"};
-    int used = snprintf(result->model, sizeof result->model, "%u x %.40s", r->device_count, r->devices[0].name);
+    int used = snprintf(result->model, sizeof result->model, "%u x ", r->device_count);
 
+    if (r->options->shares > 1)
+        used +=
+            snprintf(result->model + used, sizeof result->model - (size_t)used, "1/%u ", (uint32_t)r->options->shares);
+    used += snprintf(result->model + used, sizeof result->model - (size_t)used, "%.40s", r->devices[0].name);
     if (r->reach != REACH_COPIES)
         snprintf(result->model + used, sizeof result->model - (size_t)used, ", %s%s", r->way.transport->name,
                  reaches[r->reach]);

@@ -66,7 +66,8 @@ static unsigned backend_needs(const struct backend *b, const void *options)
 
     if (cuda)
         needs |= NEED_CUDA;
-    if (cuda && !option_is(b, options, "devices", "0") && !option_is(b, options, "devices", "1"))
+    if (cuda && !option_is(b, options, "devices", "0") && !option_is(b, options, "devices", "1") &&
+        option_is(b, options, "shares", "1"))
         needs |= NEED_PEERS;
     if (option_is(b, options, "transport", "verbs"))
         needs |= NEED_VERBS | NEED_PROCESSES;

@@ -1,6 +1,6 @@
 /* The cuda backend on a GPU: inputs as the host would write them, stories, every kernel and form
  * over worlds that share the device, odd shapes, prefetch of one and of four tasks, a FIFO of one
- * command. */
+ * command, and the same as if there were several devices. */
 #include <check.h>
 #include <cuda_runtime_api.h>
 #include <stdio.h>
@@ -73,6 +73,7 @@ static const struct setting {
 } settings[] = {
     {{.mode = TIMING_ISOLATED, .warmup = 1, .iterations = 4}, "timeout=2s"},
     {{.mode = TIMING_ISOLATED, .warmup = 0, .iterations = 5}, "fifo=1 prefetch=1 timeout=2s"},
+    {{.mode = TIMING_ISOLATED, .warmup = 1, .iterations = 4}, "shares=3 timeout=2s"},
 };
 
 static struct problem same_problem(const struct problem *problem, struct world world)
@@ -114,10 +115,10 @@ END_TEST
 
 START_TEST(story_fails_as_it_must)
 {
-    const struct story *s = &failing_stories[_i];
+    const struct story *s = &failing_stories[_i % failing_story_count];
     struct run_result *r = calloc(1, sizeof *r);
 
-    run_story(s, &settings[0], "timeout=1s", r);
+    run_story(s, &settings[0], _i < failing_story_count ? "timeout=1s" : "shares=2 timeout=1s", r);
     if (getenv("MKERNEL_TEST_SHOW"))
         fprintf(stderr, "%s: %s\n%s\n", s->name, status_text(r->status), r->report);
     ck_assert_msg(r->status == s->status, "%s: %s\n%s", s->name, status_text(r->status), r->report);
@@ -206,7 +207,7 @@ static const struct problem attentions[] = {
 };
 _Static_assert(COUNT(attentions) == COUNT(shapes), "problems are counted once");
 
-static const char *const runs[] = {"prefetch=4 timeout=2s", "prefetch=1 fifo=1 timeout=2s"};
+static const char *const runs[] = {"prefetch=4 timeout=2s", "prefetch=1 fifo=1 timeout=2s", "shares=2 timeout=2s"};
 
 static const struct kernel *kernel_named(const char *name)
 {
@@ -316,7 +317,7 @@ int main(void)
     tcase_add_loop_test(right, story_comes_out_right, 0, COUNT(settings) * story_count);
     tcase_add_test(right, f32_results_come_out_right);
     tcase_add_loop_test(exact, kernel_is_exact, 0, kernel_tests());
-    tcase_add_loop_test(failing, story_fails_as_it_must, 0, failing_story_count);
+    tcase_add_loop_test(failing, story_fails_as_it_must, 0, 2 * failing_story_count);
     suite_add_tcase(suite, inputs);
     suite_add_tcase(suite, right);
     suite_add_tcase(suite, exact);

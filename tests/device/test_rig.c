@@ -54,14 +54,16 @@ static struct problem same_problem(const struct problem *problem, struct world w
 }
 
 /* A rank a device, which has a task without data. */
-static void run(uint32_t warmup, bool traced, struct run_result *r)
+static void run_shares(uint32_t shares, uint32_t warmup, bool traced, struct run_result *r)
 {
     static const struct kernel kernel = {.name = "nothing", .global = same_problem};
     struct trace sink = {&counting};
     struct program p = {0};
     uint32_t queue;
+    char options[64];
 
-    script_init(&p, (struct world){1, (uint32_t)fake_cuda.devices});
+    snprintf(options, sizeof options, "timeout=300ms shares=%u", shares);
+    script_init(&p, (struct world){1, (uint32_t)fake_cuda.devices * shares});
     script_buffer(&p, "none", 1, 8, 1);
     program_add_flags(&p, "flag", 1);
     queue = script_queue_and_crew(&p, "main");
@@ -71,10 +73,15 @@ static void run(uint32_t warmup, bool traced, struct run_result *r)
                                 .kernel = &kernel,
                                 .program = &p,
                                 .timing = {.mode = TIMING_ISOLATED, .warmup = warmup, .iterations = 3},
-                                .options = "timeout=300ms",
+                                .options = options,
                                 .trace = traced ? &sink : NULL},
                 r);
     program_fini(&p);
+}
+
+static void run(uint32_t warmup, bool traced, struct run_result *r)
+{
+    run_shares(1, warmup, traced, r);
 }
 
 START_TEST(what_is_timed_is_not_traced)
@@ -143,6 +150,30 @@ START_TEST(devices_run_together)
 }
 END_TEST
 
+START_TEST(shares_run_as_devices_do)
+{
+    static struct run_result r;
+
+    fake_cuda.devices = 2;
+    run_shares(3, 1, true, &r);
+    ck_assert_msg(r.status == ST_OK, "%s", r.report);
+    ck_assert_str_eq(fake_cuda.launches, "uuuuuuuuuuuuuuuuuuuuuuuutttttt");
+    ck_assert_uint_eq(told.tasks, 6);
+    ck_assert_msg(strncmp(r.model, "6 x 1/3 ", 8) == 0, "%s", r.model);
+}
+END_TEST
+
+START_TEST(shares_need_no_links)
+{
+    static struct run_result r;
+
+    fake_cuda.devices = 1;
+    fake_cuda.links_add = false;
+    run_shares(2, 1, false, &r);
+    ck_assert_msg(r.status == ST_OK, "%s", r.report);
+}
+END_TEST
+
 /* The others wait for it, and nothing could be freed before they have ended. */
 START_TEST(one_that_traps_stops_all)
 {
@@ -197,6 +228,8 @@ int main(void)
     tcase_add_test(c, without_a_sink_nothing_is_traced);
     tcase_add_loop_test(c, a_hang_is_told_if_its_epoch_was_traced, 0, 2);
     tcase_add_test(c, devices_run_together);
+    tcase_add_test(c, shares_run_as_devices_do);
+    tcase_add_test(c, shares_need_no_links);
     tcase_add_loop_test(c, one_that_traps_stops_all, 0, 3);
     tcase_add_loop_test(c, a_refused_launch_stops_all, 0, 3);
     tcase_add_test(c, links_that_carry_no_additions_are_refused);
