@@ -82,6 +82,8 @@ double measured_predict(const struct measured_model *model, const struct measure
 /* ---- parts of the above ---- */
 
 const struct quantity *quantity_find(const char *name); /* NULL (logged): there is none */
+/* Needs no program_fini(); *copy must outlive it. */
+void copy_run_emit(const struct copy_run *copy, struct program *out);
 double copy_run_us(const struct measured_model *model, const struct copy_run *copy, const struct machine *m);
 #define COPY_RUN_BYTES (UINT64_C(64) << 20) /* that a copy run moves, each way */
 

@@ -1,5 +1,5 @@
 /* Copies one behind the other, by the CTAs of a persistent kernel, between two GPUs and both ways at once: a program,
- * simulated as any other. */
+ * simulated as any other, and run by tests/device/bench_links.c. */
 #include <stdlib.h>
 
 #include "core/log.h"
@@ -35,9 +35,16 @@ static uint64_t flag_total(const struct program *p, uint32_t rank, uint32_t flag
     return 0;
 }
 
-static const struct program_ops ops = {.queue_length = queue_length, .task = task, .flag_total = flag_total};
+static uint32_t no_io(const struct program *p, uint32_t rank, struct io_slice out[PROGRAM_IO_MAX])
+{
+    (void)p, (void)rank, (void)out;
+    return 0;
+}
 
-static void emit(const struct copy_run *copy, struct program *p)
+static const struct program_ops ops = {
+    .queue_length = queue_length, .task = task, .flag_total = flag_total, .io = no_io};
+
+void copy_run_emit(const struct copy_run *copy, struct program *p)
 {
     *p = (struct program){.kernel = "copies", .variant = "copies", .world = {1, 2}, .ops = &ops, .state = (void *)copy};
     program_add_buffer(p, (struct buffer){"source", DTYPE_BF16, COPY_RUN_BYTES / ROW_BYTES, COLUMNS, 1});
@@ -62,7 +69,7 @@ double copy_run_us(const struct measured_model *model, const struct copy_run *co
 
     if (copy->drained)
         machine.copy.pipelined_ps = machine.copy.drained_ps;
-    emit(copy, &p);
+    copy_run_emit(copy, &p);
     if (model->backend->run(&job, &result) < 0) {
         log_error("copies on machine %s: %s", m->name, result.report);
         return 0;
