@@ -173,7 +173,7 @@ static void add_attention(struct text *x, const struct program *p, uint32_t rank
 static void add_indexed(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
 {
     text_add(x, " ");
-    add_operand(x, p, rank, &t->a, t->a.rank == RANK_NODE ? p->buffers[t->a.buffer].rows : t->k, t->n);
+    add_operand(x, p, rank, &t->a, t->a.rank == RANK_NODE ? p->buffers[t->a.buffer].rows : t->index_limit, t->n);
     text_add(x, " by ");
     add_operand(x, p, rank, &t->index, t->m, program_index_terms(t));
     if (t->op == OP_COMBINE_ROWS && t->combine.weighted) {
@@ -232,7 +232,7 @@ static void add_work(struct text *x, const struct program *p, uint32_t rank, con
         add_attention(x, p, rank, t);
         return;
     }
-    if (op_indexes(t->op)) {
+    if (task_indexes(t)) {
         add_indexed(x, p, rank, t);
     } else if (t->op == OP_GEMM) {
         add_gemm(x, p, rank, t);

@@ -66,6 +66,8 @@ static void fill_routes(struct moe_dispatch *g)
         .index = g->index,
         .list = g->list,
         .back = g->back,
+        .pulls = NO_BUFFER,
+        .pull_count = NO_BUFFER,
     };
     g->send = g->receive;
     g->send.kind = ROUTE_SEND;

@@ -89,7 +89,7 @@ static void pack_rows(const struct moe_dispatch *g, uint32_t rank, uint32_t node
     uint64_t cols = t->n;
 
     t->op = OP_GATHER_ROWS;
-    t->k = g->shard;
+    t->index_limit = g->shard;
     t->a = moe_rows(rank, from, world_node(g->world, rank) * g->slot_rows, cols);
     t->index = moe_rows(rank, g->send_index, node * g->slot_rows + row, 1);
     task_store_to(t, moe_rows(rank, to, node * g->slot_rows + row, cols));
@@ -232,7 +232,7 @@ static void gather_task(const struct moe_dispatch *g, uint32_t rank, uint64_t i,
     t->op = OP_GATHER_ROWS;
     t->m = min_u64(g->gather_rows, g->tile_m - skip);
     t->n = g->problem.hidden;
-    t->k = stack * g->slot_rows;
+    t->index_limit = stack * g->slot_rows;
     t->a = rows_of(g, RANK_NODE, g->held, 0);
     select_entry(g, rank, entry, skip, t);
     t->indexed = (struct indexed_wait){g->ready, (uint32_t)(stack * g->chunks), g->chunk_rows};

@@ -137,7 +137,7 @@ static void sum_task(const struct moe_ffn *g, uint32_t rank, uint64_t i, struct 
     t->op = OP_COMBINE_ROWS;
     t->m = min_u64(g->combine_rows, d->chunk_rows - part * g->combine_rows);
     t->n = d->problem.hidden;
-    t->k = d->world.gpus_per_node * stacked;
+    t->index_limit = d->world.gpus_per_node * stacked;
     t->a = moe_rows(RANK_NODE, g->expert, 0, t->n);
     t->select = (struct selection){SELECT_COUNT, d->came, node, row, 0};
     t->index = moe_rows(rank, d->back, node * d->slot_rows + row, top_k);
@@ -192,7 +192,7 @@ static void finish_task(const struct moe_ffn *g, uint32_t rank, uint64_t i, stru
     t->op = OP_COMBINE_ROWS;
     t->m = min_u64(g->combine_rows, tokens - row);
     t->n = d->problem.hidden;
-    t->k = d->world.nodes * d->slot_rows;
+    t->index_limit = d->world.nodes * d->slot_rows;
     t->a = moe_rows(rank, g->returned, 0, t->n);
     t->index = moe_rows(rank, d->send_back, row, d->world.nodes);
     t->combine.terms = d->world.nodes;

@@ -195,7 +195,7 @@ void data_reads_source(struct sim *s, struct worker *w)
         return;
     if (t->select.mode != SELECT_ALL)
         add_control(s, w, t->select.buffer, ACCESS_READ);
-    if (op_indexes(t->op))
+    if (task_indexes(t))
         reads_rows(s, w);
     else if (t->op == OP_ROUTE)
         routes(s, w);

@@ -74,7 +74,7 @@ bool transfer_has_flows(const struct sim *s, const struct task_id *id, const str
 
     if (t->op == OP_REDUCE)
         source = program_addend(s->program, id->rank, t, 0).rank;
-    if (!op_indexes(t->op))
+    if (!task_indexes(t))
         return reads_node(s, t) || source != id->rank || transfer_is_remote(s, id->rank, t);
     for (uint64_t i = 0; i < t->m * program_index_terms(t); i++) {
         uint32_t from = indexed_rank(s, id, t, i);

@@ -105,7 +105,7 @@ static bool phase_entry(struct sim *s, struct worker *w)
     w->streaming = false;
     w->step = 0;
     w->phase = op_walks(w->task.op) ? PHASE_STEPS : PHASE_LATE;
-    if (op_indexes(w->task.op))
+    if (task_indexes(&w->task))
         w->phase = PHASE_INDEXED;
     else
         data_reads_source(s, w);
@@ -209,7 +209,7 @@ static bool phase_move(struct sim *s, struct worker *w)
 {
     const struct task *t = &w->task;
 
-    if (op_indexes(t->op)) {
+    if (task_indexes(t)) {
         w->pending += transfer_gather(s, &w->id, t, flow_done, worker_index(s, w));
         w->phase = PHASE_FINISH;
         return charge(s, w, transfer_gather_ps(s, &w->id, t));
@@ -256,7 +256,7 @@ static bool phase_finish(struct sim *s, struct worker *w)
 {
     uint64_t flush_ps = cost_flush(s->machine, w->task.op);
 
-    w->streaming = w->task.op == OP_COPY || w->task.op == OP_REDUCE || op_indexes(w->task.op);
+    w->streaming = w->task.op == OP_COPY || w->task.op == OP_REDUCE || task_indexes(&w->task);
     control_finish(s, &w->id, &w->task);
     data_finish(s, &w->id, &w->task, &w->accesses);
     tracing_task(s, w);

@@ -173,18 +173,18 @@ static void emit_whole(const struct verifier *v, uint32_t buffer, uint32_t windo
  * indexed wait guards is read behind the guard of just those rows. */
 static void each_indexed(const struct verifier *v, uint32_t rank, const struct task *t, verify_access_fn *fn, void *arg)
 {
-    uint64_t stack_rows = t->a.rank == RANK_NODE ? v->p->buffers[t->a.buffer].rows : t->k;
+    uint64_t stack_rows = t->a.rank == RANK_NODE ? v->p->buffers[t->a.buffer].rows : t->index_limit;
     uint64_t step = t->indexed.count ? t->indexed.rows_per_flag : stack_rows;
 
     emit_whole(v, t->index.buffer, rank, false, fn, arg);
     if (t->op == OP_COMBINE_ROWS && t->combine.weighted)
         emit_access(v, &t->combine.weight, t->m, t->combine.terms, rank, VERIFY_ENTRY, false, fn, arg);
-    for (uint64_t row = 0, rows; row < t->k; row += rows) {
+    for (uint64_t row = 0, rows; row < t->index_limit; row += rows) {
         uint32_t first, gpu = (uint32_t)(row / stack_rows);
         struct operand o = t->a;
 
         program_target_ranks(v->p, rank, t->a.rank, &first);
-        rows = min_u64(min_u64(step - row % step, stack_rows - row % stack_rows), t->k - row);
+        rows = min_u64(min_u64(step - row % step, stack_rows - row % stack_rows), t->index_limit - row);
         o.offset += row % stack_rows * t->a.ld;
         emit_access(v, &o, rows, t->n, first + gpu,
                     t->indexed.count ? VERIFY_INDEXED + (uint32_t)(row / step) : VERIFY_ENTRY, false, fn, arg);
@@ -227,7 +227,7 @@ static void each_read(const struct verifier *v, uint32_t rank, const struct task
         emit_access(v, &at->lse, t->m, 1, at->lse.rank, VERIFY_RESULT, false, fn, arg);
     if (t->select.mode != SELECT_ALL)
         emit_whole(v, t->select.buffer, rank, false, fn, arg);
-    if (op_indexes(t->op))
+    if (task_indexes(t))
         each_indexed(v, rank, t, fn, arg);
     if (t->op == OP_ROUTE)
         each_routed(v, rank, t->route, fn, arg);
@@ -258,7 +258,7 @@ static void each_read(const struct verifier *v, uint32_t rank, const struct task
 
 void verify_each_access(const struct verifier *v, uint32_t rank, const struct task *t, verify_access_fn *fn, void *arg)
 {
-    uint32_t until = op_walks(t->op) || op_indexes(t->op) ? VERIFY_RESULT : VERIFY_ENTRY;
+    uint32_t until = op_walks(t->op) || task_indexes(t) ? VERIFY_RESULT : VERIFY_ENTRY;
 
     each_read(v, rank, t, fn, arg);
     if (t->op == OP_ATTENTION && t->attention.leaves)

@@ -132,7 +132,7 @@ static void check_indexed(struct verifier *v, struct task_place at, const struct
 
     if (node)
         first.rank = at.rank;
-    check_source(v, at, &first, t->k / stack, t->n);
+    check_source(v, at, &first, t->index_limit / stack, t->n);
     check_source(v, at, &t->index, listed ? 1 : t->m, program_index_terms(t));
     if (t->op == OP_COMBINE_ROWS && t->combine.weighted) {
         check_source(v, at, &t->combine.weight, t->m, t->combine.terms);
@@ -142,12 +142,12 @@ static void check_indexed(struct verifier *v, struct task_place at, const struct
     if (t->index.buffer >= v->p->buffer_count || !buffer_is_control(&v->p->buffers[t->index.buffer]) ||
         t->index.rank != at.rank)
         fail_task(v, "bounds", at, "an index list that is no control buffer of the own rank");
-    if (node && (t->a.offset != 0 || t->k != stack * v->p->buffers[t->a.buffer].rows))
+    if (node && (t->a.offset != 0 || t->index_limit != stack * v->p->buffers[t->a.buffer].rows))
         fail_task(v, "bounds", at, "what is read by index from the node is its whole stacked buffers");
     if (t->out_count != 1)
         fail_task(v, "bounds", at, "what is read by index has one target");
     if (t->indexed.count &&
-        (t->indexed.rows_per_flag == 0 || (t->k - 1) / t->indexed.rows_per_flag >= t->indexed.count))
+        (t->indexed.rows_per_flag == 0 || (t->index_limit - 1) / t->indexed.rows_per_flag >= t->indexed.count))
         fail_task(v, "flags", at, "an indexed wait with fewer flags than rows need");
 }
 
@@ -183,7 +183,7 @@ static void check_route(struct verifier *v, struct task_place at, const struct t
 
 static void check_sources(struct verifier *v, struct task_place at, const struct task *t)
 {
-    if (op_indexes(t->op))
+    if (task_indexes(t))
         check_indexed(v, at, t);
     if (t->op == OP_ROUTE)
         check_route(v, at, t);

@@ -131,7 +131,7 @@ static void check_task(const struct program *p, uint32_t rank, const struct task
     }
     if (t->op == OP_COPY || t->op == OP_PUT)
         check_operand(p, &t->a, t->m, t->n);
-    if (op_indexes(t->op))
+    if (task_indexes(t))
         check_operand(p, &t->index, t->select.mode == SELECT_ENTRY ? 1 : t->m, program_index_terms(t));
     if (t->op == OP_COMBINE_ROWS && t->combine.weighted)
         check_operand(p, &t->combine.weight, t->m, t->combine.terms);

@@ -149,7 +149,7 @@ START_TEST(dynamic_work_names_where_it_looks)
     uint32_t list = program_add_buffer(&p, (struct buffer){"list", DTYPE_I32, 8, 3, 1});
     uint32_t index = program_add_buffer(&p, (struct buffer){"index", DTYPE_I32, 256, 1, 1});
     uint32_t counts = program_add_buffer(&p, (struct buffer){"counts", DTYPE_I32, 2, 1, 1});
-    struct task t = {.op = OP_GATHER_ROWS, .m = 8, .n = 512, .k = 4 * 256, .segment_table = NO_TABLE};
+    struct task t = {.op = OP_GATHER_ROWS, .m = 8, .n = 512, .index_limit = 4 * 256, .segment_table = NO_TABLE};
 
     t.a = (struct operand){RANK_NODE, A, 0, 512};
     t.index = (struct operand){1, index, 0, 1};
