@@ -169,6 +169,11 @@ uint64_t program_index_terms(const struct task *t)
     return task_indexes(t);
 }
 
+uint64_t program_index_cols(const struct task *t)
+{
+    return t->op == OP_GEMM ? t->k : t->n;
+}
+
 struct wait program_indexed_wait(const struct task *t, uint64_t value)
 {
     uint64_t i;

@@ -357,6 +357,9 @@ struct operand program_addend(const struct program *p, uint32_t rank, const stru
 /* Values of the index list for each row; 0 where the task has none. */
 uint64_t program_index_terms(const struct task *t);
 
+/* Elements of each row that is read by index. */
+uint64_t program_index_cols(const struct task *t);
+
 /* The wait that guards what index value `value` names; count 0: none. */
 struct wait program_indexed_wait(const struct task *t, uint64_t value);
 

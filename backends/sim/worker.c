@@ -127,8 +127,25 @@ static bool phase_indexed(struct sim *s, struct worker *w)
             return false;
     }
     data_reads_source(s, w);
-    w->phase = PHASE_LATE;
+    w->step = 0;
+    w->phase = op_walks(w->task.op) ? PHASE_STEPS : PHASE_LATE;
     return true;
+}
+
+/* A step's operands: pulled from peers where they hold them; rows by index from whoever has each. */
+static void read_step(struct sim *s, struct worker *w, const struct segment *g, const struct operand *a,
+                      const struct operand *b)
+{
+    struct extent ea = step_extent_a(&w->task, g), eb = step_extent_b(&w->task, g);
+
+    if (w->task.by_index) {
+        w->pending += transfer_gather(s, &w->id, &w->task, flow_done, worker_index(s, w));
+    } else {
+        pull(s, w, a->rank, transfer_bytes(s, a, ea.rows, ea.cols));
+        data_reads_step(s, w, a, &ea);
+    }
+    pull(s, w, b->rank, transfer_bytes(s, b, eb.rows, eb.cols));
+    data_reads_step(s, w, b, &eb);
 }
 
 /* Steps whose flags are up are charged in one go: flags never fall. */
@@ -138,7 +155,6 @@ static bool phase_steps(struct sim *s, struct worker *w)
     uint64_t ps = w->owed_ps;
     struct segment g = {0};
     struct operand a, b;
-    struct extent ea, eb;
 
     w->owed_ps = 0;
     for (; w->step < steps; w->step++) {
@@ -146,13 +162,8 @@ static bool phase_steps(struct sim *s, struct worker *w)
         if (!flags_would_meet(s, w, &g.wait))
             break;
         w->wait_flag = 0; /* it may have been blocked on a later one of these */
-        ea = step_extent_a(&w->task, &g);
-        eb = step_extent_b(&w->task, &g);
         ps += cost_segment(s->machine, s->ranks[w->id.rank].step_ps, &w->task, g.k);
-        pull(s, w, a.rank, transfer_bytes(s, &a, ea.rows, ea.cols));
-        pull(s, w, b.rank, transfer_bytes(s, &b, eb.rows, eb.cols));
-        data_reads_step(s, w, &a, &ea);
-        data_reads_step(s, w, &b, &eb);
+        read_step(s, w, &g, &a, &b);
     }
     if (!charge(s, w, ps))
         return false;
@@ -256,7 +267,8 @@ static bool phase_finish(struct sim *s, struct worker *w)
 {
     uint64_t flush_ps = cost_flush(s->machine, w->task.op);
 
-    w->streaming = w->task.op == OP_COPY || w->task.op == OP_REDUCE || task_indexes(&w->task);
+    w->streaming = w->task.op == OP_COPY || w->task.op == OP_REDUCE || w->task.op == OP_GATHER_ROWS ||
+                   w->task.op == OP_COMBINE_ROWS;
     control_finish(s, &w->id, &w->task);
     data_finish(s, &w->id, &w->task, &w->accesses);
     tracing_task(s, w);

@@ -125,7 +125,8 @@ static void check_task(const struct program *p, uint32_t rank, const struct task
         program_step(p, rank, t, s, &seg, &a, &b);
         ea = step_extent_a(t, &seg);
         eb = step_extent_b(t, &seg);
-        check_operand(p, &a, t->select.mode == SELECT_ENTRY ? 1 : ea.rows, ea.cols);
+        if (!t->by_index)
+            check_operand(p, &a, t->select.mode == SELECT_ENTRY ? 1 : ea.rows, ea.cols);
         check_operand(p, &b, eb.rows, eb.cols);
         check_wait(p, rank, &seg.wait);
     }
