@@ -115,6 +115,7 @@ static bool phase_entry(struct sim *s, struct worker *w)
 static bool phase_indexed(struct sim *s, struct worker *w)
 {
     uint64_t values = w->task.m * program_index_terms(&w->task);
+    uint32_t met = NO_FLAG; /* rows of one flag often follow each other */
 
     for (; w->task.indexed.count > 0 && w->step < values; w->step++) {
         struct wait wait;
@@ -123,8 +124,11 @@ static bool phase_indexed(struct sim *s, struct worker *w)
         if (!control_index(s, &w->id, &w->task, w->step, &value))
             continue;
         wait = program_indexed_wait(&w->task, value);
+        if (wait.flag == met)
+            continue;
         if (!flags_met(s, w, &wait))
             return false;
+        met = wait.flag;
     }
     data_reads_source(s, w);
     w->step = 0;
