@@ -221,20 +221,28 @@ static uint64_t nvlink_bytes(const struct moe_problem *moe, uint64_t hidden, str
 /* What is control does not grow with a token's width.  _i: routing, and one node or two. */
 START_TEST(traffic_inside_a_node_is_each_token_once)
 {
+    static const struct {
+        const char *text;
+        bool once;
+        uint64_t times;
+    } sources[] = {
+        {"tile_m=16 tile_n=32 gather_rows=8 comm_sms=8 chunk=1KiB rows=once", true, 1},
+        {"tile_m=16 tile_n=32 gather_rows=8 comm_sms=8 chunk=1KiB rows=expanded", false, 1},
+        {"tile_m=16 tile_n=32 gather_rows=8 comm_sms=8 chunk=1KiB rows=in_place", false, 2}, /* columns of tiles */
+    };
     int i = _i, routing = harness_digit(&i, 4);
     struct world world = {(uint32_t)i + 1, 4};
     struct moe_problem moe = {
-        .tokens = 200, .inter = 16, .experts = 32, .top_k = 4, .routing = (uint32_t)routing, .capacity = 1e3};
+        .tokens = 200, .inter = 40, .experts = 32, .top_k = 4, .routing = (uint32_t)routing, .capacity = 1e3};
 
     if (!harness_can_run(backend_named("sim")))
         return;
-    for (int once = 0; once < 2; once++) {
-        const char *text = once ? "tile_m=16 tile_n=32 gather_rows=8 comm_sms=8 chunk=1KiB rows=once"
-                                : "tile_m=16 tile_n=32 gather_rows=8 comm_sms=8 chunk=1KiB rows=expanded";
-        uint64_t epochs, narrow = nvlink_bytes(&moe, 16, world, text, &epochs);
-        uint64_t wide = nvlink_bytes(&moe, 48, world, text, &epochs);
+    for (int k = 0; k < COUNT(sources); k++) {
+        uint64_t epochs, narrow = nvlink_bytes(&moe, 16, world, sources[k].text, &epochs);
+        uint64_t wide = nvlink_bytes(&moe, 48, world, sources[k].text, &epochs);
+        uint64_t rows = rows_of_peers(&moe, world, epochs, sources[k].once) * sources[k].times;
 
-        ck_assert_uint_eq(wide - narrow, rows_of_peers(&moe, world, epochs, once) * (48 - 16) * 2);
+        ck_assert_uint_eq(wide - narrow, rows * (48 - 16) * 2);
     }
 }
 END_TEST
