@@ -102,8 +102,9 @@ enum select_mode {
     SELECT_COUNT, /* `buffer` [., 1] holds at row `entry` how many rows there are; the task takes those
                      from `skip` on, at most m, where its operands stand */
     SELECT_ENTRY, /* `buffer` [., 3] is a work list: row `entry` is {group, first, rows}.  The task takes
-                     rows [skip, skip + m) of it, as far as they exist: a GEMM's `a` (its rows by index: not), the
-                     `index` and every target move down by first + skip rows, a GEMM's `b` by group * b_step elements */
+                     rows [skip, skip + m) of it, as far as they exist: the `index`, every target and a GEMM's
+                     `a`, if its rows are not found by index, move down by first + skip rows, a GEMM's `b` by
+                     group * b_step elements */
     SELECT_GROUP, /* The same rows of the same kind of list, where the task's operands stand: of them a GEMM's
                      `b` alone moves, by group * b_step elements.  For lists whose entries have a place each,
                      route->aligned */
