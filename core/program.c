@@ -164,9 +164,14 @@ struct extent step_extent_b(const struct task *t, const struct segment *s)
 
 uint64_t program_index_terms(const struct task *t)
 {
-    if (t->op == OP_GATHER_ROWS)
-        return 1;
-    return t->op == OP_COMBINE_ROWS ? t->combine.terms : 0;
+    if (t->op == OP_COMBINE_ROWS)
+        return t->combine.terms;
+    return task_indexes(t);
+}
+
+uint64_t program_index_cols(const struct task *t)
+{
+    return t->op == OP_GEMM ? t->k : t->n;
 }
 
 struct wait program_indexed_wait(const struct task *t, uint64_t value)
@@ -196,7 +201,7 @@ void program_select(struct task *t, uint64_t group, uint64_t first, uint64_t row
     if (t->select.mode != SELECT_ENTRY)
         return;
     t->index.offset += down * t->index.ld;
-    if (t->op == OP_GEMM)
+    if (t->op == OP_GEMM && !t->by_index)
         t->a.offset += down * t->a.ld;
     for (uint32_t i = 0; i < t->out_count; i++)
         t->out[i].offset += down * t->out[i].ld;

@@ -102,8 +102,9 @@ enum select_mode {
     SELECT_COUNT, /* `buffer` [., 1] holds at row `entry` how many rows there are; the task takes those
                      from `skip` on, at most m, where its operands stand */
     SELECT_ENTRY, /* `buffer` [., 3] is a work list: row `entry` is {group, first, rows}.  The task takes
-                     rows [skip, skip + m) of it, as far as they exist: a GEMM's `a`, the `index` and every
-                     target move down by first + skip rows, a GEMM's `b` by group * b_step elements */
+                     rows [skip, skip + m) of it, as far as they exist: the `index`, every target and a GEMM's
+                     `a`, if its rows are not found by index, move down by first + skip rows, a GEMM's `b` by
+                     group * b_step elements */
     SELECT_GROUP, /* The same rows of the same kind of list, where the task's operands stand: of them a GEMM's
                      `b` alone moves, by group * b_step elements.  For lists whose entries have a place each,
                      route->aligned */
@@ -137,8 +138,8 @@ enum op {
                         where the machine has that, in an order of its own; elsewhere each is read */
     OP_PUT,          /* m x n elements, contiguous, to the one target on another node */
     OP_ATTENTION,    /* out[m, n] = softmax(q[m, n] x keys[k, n]^T / sqrt(n)) x values[k, n] */
-    OP_GATHER_ROWS,  /* out[i, n] = a[index[i], n] for m rows; index values are below k.  a.rank RANK_NODE: the
-                        node's copies of the buffer stacked, row v is row v % rows of GPU v / rows */
+    OP_GATHER_ROWS,  /* out[i, n] = a[index[i], n] for m rows; index values are below index_limit.  a.rank RANK_NODE:
+                        the node's copies of the buffer stacked, row v is row v % rows of GPU v / rows */
     OP_ROUTE,        /* from a routing table to counts, index lists and work lists: core/route.h */
     OP_COMBINE_ROWS, /* out[i, n] = sum over j of weight[i, j] * a[index[i, j], n] for m rows; f32 products and
                         sums from 0 on in order of j, one rounding at the store; `a` and the index values as in
@@ -150,12 +151,6 @@ enum op {
 static inline bool op_walks(enum op op)
 {
     return op == OP_GEMM || op == OP_ATTENTION;
-}
-
-/* Whether the op reads rows that an index list names: indexed waits. */
-static inline bool op_indexes(enum op op)
-{
-    return op == OP_GATHER_ROWS || op == OP_COMBINE_ROWS;
 }
 
 #define TASK_TARGETS_MAX 2
@@ -231,9 +226,11 @@ struct task {
     struct combine combine;     /* COMBINE_ROWS only */
 
     struct selection select;
-    struct operand index;        /* of a control buffer of the own rank; GATHER_ROWS: [m, 1], COMBINE_ROWS:
-                                    [m, terms] */
-    struct indexed_wait indexed; /* the same ops: the own rank's flags */
+    bool by_index;               /* GEMM: row i of `a`, of bf16, is the row of it that index[i] names, found as
+                                    GATHER_ROWS finds it; no segment table */
+    struct operand index;        /* of a control buffer of the own rank; COMBINE_ROWS: [m, terms], else [m, 1] */
+    uint64_t index_limit;        /* index values are below this */
+    struct indexed_wait indexed; /* what task_indexes(): the own rank's flags */
     const struct route *route;   /* ROUTE; lives as long as the program */
 
     struct wait waits[TASK_WAITS_MAX];
@@ -241,6 +238,12 @@ struct task {
     struct signal signals[TASK_SIGNALS_MAX];
     uint32_t signal_count;
 };
+
+/* Whether the task reads rows that an index list names: indexed waits. */
+static inline bool task_indexes(const struct task *t)
+{
+    return t->op == OP_GATHER_ROWS || t->op == OP_COMBINE_ROWS || (t->op == OP_GEMM && t->by_index);
+}
 
 /* An ordered list of tasks; whichever worker of whichever crew lists it comes next pops the next one. */
 struct queue {
@@ -352,8 +355,11 @@ struct extent step_extent_b(const struct task *t, const struct segment *s);
 /* The i-th addend of a task of `rank`, on the rank that holds it. */
 struct operand program_addend(const struct program *p, uint32_t rank, const struct task *t, uint32_t i);
 
-/* Values of the index list for each row; 0 where the op has none. */
+/* Values of the index list for each row; 0 where the task has none. */
 uint64_t program_index_terms(const struct task *t);
+
+/* Elements of each row that is read by index. */
+uint64_t program_index_cols(const struct task *t);
 
 /* The wait that guards what index value `value` names; count 0: none. */
 struct wait program_indexed_wait(const struct task *t, uint64_t value);

@@ -123,6 +123,34 @@ static void add_steps(struct text *x, const struct program *p, uint32_t rank, co
         text_add(x, ")");
 }
 
+/* "held[0..24, 0..63] by send_index[0..7, 0]": any of these rows, as the list says. */
+static void add_rows_by_index(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
+{
+    add_operand(x, p, rank, &t->a, t->a.rank == RANK_NODE ? p->buffers[t->a.buffer].rows : t->index_limit,
+                program_index_cols(t));
+    text_add(x, " by ");
+    add_operand(x, p, rank, &t->index, t->m, program_index_terms(t));
+}
+
+static void add_indexed_wait(struct text *x, const struct program *p, const struct task *t)
+{
+    if (!task_indexes(t) || t->indexed.count == 0)
+        return;
+    text_add(x, "  (each row waits for its flag of ");
+    add_flags(x, p, t->indexed.first, t->indexed.count);
+    text_add(x, ", %" PRIu64 " rows a flag)", t->indexed.rows_per_flag);
+}
+
+static void add_gather(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
+{
+    text_add(x, " ");
+    add_rows_by_index(x, p, rank, t);
+    if (t->op == OP_COMBINE_ROWS && t->combine.weighted) {
+        text_add(x, " weighted by ");
+        add_operand(x, p, rank, &t->combine.weight, t->m, t->combine.terms);
+    }
+}
+
 static void add_gemm(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
 {
     struct operand a = t->a, b = t->b;
@@ -135,7 +163,10 @@ static void add_gemm(struct text *x, const struct program *p, uint32_t rank, con
         k = g.k;
     }
     text_add(x, " ");
-    add_operand(x, p, rank, &a, t->m, k);
+    if (t->by_index)
+        add_rows_by_index(x, p, rank, t);
+    else
+        add_operand(x, p, rank, &a, t->m, k);
     text_add(x, " x ");
     add_operand(x, p, rank, &b, step_extent_b(t, &(struct segment){.k = k}).rows, k);
     if (t->epilogue == EPILOGUE_SWIGLU)
@@ -169,24 +200,6 @@ static void add_attention(struct text *x, const struct program *p, uint32_t rank
     }
 }
 
-/* "held[0..24, 0..63] by send_index[0..7, 0]": any of these rows, as the list says. */
-static void add_indexed(struct text *x, const struct program *p, uint32_t rank, const struct task *t)
-{
-    text_add(x, " ");
-    add_operand(x, p, rank, &t->a, t->a.rank == RANK_NODE ? p->buffers[t->a.buffer].rows : t->k, t->n);
-    text_add(x, " by ");
-    add_operand(x, p, rank, &t->index, t->m, program_index_terms(t));
-    if (t->op == OP_COMBINE_ROWS && t->combine.weighted) {
-        text_add(x, " weighted by ");
-        add_operand(x, p, rank, &t->combine.weight, t->m, t->combine.terms);
-    }
-    if (t->indexed.count == 0)
-        return;
-    text_add(x, "  (each row waits for its flag of ");
-    add_flags(x, p, t->indexed.first, t->indexed.count);
-    text_add(x, ", %" PRIu64 " rows a flag)", t->indexed.rows_per_flag);
-}
-
 static void add_route(struct text *x, const struct program *p, uint32_t rank, const struct route *r)
 {
     uint64_t rows;
@@ -197,6 +210,8 @@ static void add_route(struct text *x, const struct program *p, uint32_t rank, co
     text_add(x, r->kind == ROUTE_SEND ? ", what to send" : ", what comes");
     if (r->back != NO_BUFFER)
         text_add(x, ", and back by %s", p->buffers[r->back].name);
+    if (r->kind == ROUTE_RECEIVE && r->pulls != NO_BUFFER)
+        text_add(x, ", through %s", p->buffers[r->pulls].name);
 }
 
 /* "as many rows as counts[1] from its row 8 on", "moved to entry list[3]" */
@@ -232,15 +247,16 @@ static void add_work(struct text *x, const struct program *p, uint32_t rank, con
         add_attention(x, p, rank, t);
         return;
     }
-    if (op_indexes(t->op)) {
-        add_indexed(x, p, rank, t);
-    } else if (t->op == OP_GEMM) {
+    if (t->op == OP_GEMM) {
         add_gemm(x, p, rank, t);
+    } else if (task_indexes(t)) {
+        add_gather(x, p, rank, t);
     } else if (t->op != OP_REDUCE) {
         text_add(x, " ");
         add_operand(x, p, rank, &t->a, t->m, t->n);
     }
     add_addends(x, p, rank, t);
+    add_indexed_wait(x, p, t);
     add_selection(x, p, &t->select);
 }
 

@@ -21,6 +21,10 @@
  *                  and each choice of its token, where the row of that pair stands among the node's stacked copies
  *                  of a buffer of route_rows_max() rows: INDEX_DROPPED where its expert is on another node, or the
  *                  pair was dropped; and `counts`: how many rows each slot holds.
+ *                  With `pulls` it lists the rows of the stack that the own experts need, each once, and how many
+ *                  they are; an index value is then the place of its row in that list.  Rows stand in the order in
+ *                  which the work list mentions them first, entry by entry and in an entry row by row: no entry has
+ *                  to wait for rows that only later ones need.
  *
  * Pairs of a rank beyond `capacity` rows, counted in order of tokens and then of choices, are dropped. */
 #ifndef CORE_ROUTE_H
@@ -48,6 +52,9 @@ struct route {
     uint32_t index;  /* SEND: [nodes * slot_rows, 1]: place in the own shard; RECEIVE: [route_rows_max(), 1] */
     uint32_t list;   /* RECEIVE: [route_entries_max(), 3] */
     uint32_t back;   /* SEND: [slot_rows, nodes]; RECEIVE: [nodes * slot_rows, top_k]; or NO_BUFFER */
+
+    /* RECEIVE: [route_pulls_max(), 1] and [1, 1], or both NO_BUFFER; SEND leaves them alone. */
+    uint32_t pulls, pull_count;
 };
 
 /* Entries of a work list: full tiles and, for each expert, one that is not. */
@@ -62,6 +69,12 @@ static inline uint64_t route_rows_max(const struct route *r)
     uint64_t experts = ceil_div(r->experts, world_ranks(r->world));
 
     return r->aligned ? route_entries_max(r->capacity, r->tile_rows, experts) * r->tile_rows : r->capacity;
+}
+
+/* Rows of the stack that a rank's experts can need: a token has one place in it. */
+static inline uint64_t route_pulls_max(const struct route *r)
+{
+    return min_u64(r->capacity, r->tokens);
 }
 
 static inline uint64_t route_expert_begin(const struct route *r, uint32_t rank)

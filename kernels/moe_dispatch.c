@@ -6,7 +6,27 @@
 #include "core/check.h"
 #include "kernels/moe_routing.h"
 
-void moe_dispatch_plan(struct moe_dispatch *g, const struct moe_params *params)
+/* Rows that a rank gathers at most, where it gathers each once (route_pulls_max()). */
+static uint64_t pulls_max(const struct moe_dispatch *g)
+{
+    return min_u64(g->capacity, g->problem.tokens);
+}
+
+static void plan_gathers(struct moe_dispatch *g, uint64_t rows)
+{
+    if (g->source == MOE_SOURCE_EXPANDED) {
+        g->gather_rows = min_u64(rows, g->tile_m);
+        g->parts = ceil_div(g->tile_m, g->gather_rows);
+        g->gathers = g->entries * g->parts;
+        g->lead *= g->parts;
+    } else if (g->source == MOE_SOURCE_ONCE) {
+        g->gather_rows = min_u64(rows, pulls_max(g));
+        g->gathers = ceil_div(pulls_max(g), g->gather_rows);
+    }
+    g->lead = min_u64(g->lead, g->gathers);
+}
+
+void moe_dispatch_plan(struct moe_dispatch *g, const struct moe_params *params, enum form form)
 {
     const struct moe_problem *p = &g->problem;
     uint32_t ranks = world_ranks(g->world);
@@ -18,10 +38,11 @@ void moe_dispatch_plan(struct moe_dispatch *g, const struct moe_params *params)
     g->slot_rows = g->chunks * g->chunk_rows;
     g->capacity = moe_capacity_rows(p, g->world);
     g->tile_m = params->tile_m;
-    g->gather_rows = min_u64(params->gather_rows, g->tile_m);
-    g->parts = ceil_div(g->tile_m, g->gather_rows);
     g->entries = route_entries_max(g->capacity, g->tile_m, ceil_div(p->experts, ranks));
-    g->lead = min_u64(g->lead, g->entries);
+    g->source = params->source;
+    if (g->source == MOE_SOURCE_AUTO)
+        g->source = form == FORM_FUSED ? MOE_SOURCE_ONCE : MOE_SOURCE_EXPANDED;
+    plan_gathers(g, params->gather_rows);
 }
 
 enum status moe_dispatch_check(const struct moe_dispatch *g, const struct moe_params *params,
@@ -40,6 +61,8 @@ enum status moe_dispatch_check(const struct moe_dispatch *g, const struct moe_pa
         return complain(c, "tokens", "%" PRIu64 " rows in a node do not fit 32-bit index lists", max_u64(stack, rows));
     if (stack / g->chunk_rows + g->entries + flags > PROGRAM_FLAGS_MAX / 2)
         return complain(c, "chunk", "chunks of %" PRIu64 " rows need too many flags", g->chunk_rows);
+    if (g->gathers > PROGRAM_FLAGS_MAX / 2)
+        return complain(c, "gather_rows", "parts of %" PRIu64 " rows need too many flags", g->gather_rows);
     return ST_OK;
 }
 
@@ -66,6 +89,8 @@ static void fill_routes(struct moe_dispatch *g)
         .index = g->index,
         .list = g->list,
         .back = g->back,
+        .pulls = g->pulls,
+        .pull_count = g->pull_count,
     };
     g->send = g->receive;
     g->send.kind = ROUTE_SEND;
@@ -91,6 +116,22 @@ static void add_way_back(struct moe_dispatch *g, struct program *p)
         program_add_buffer(p, (struct buffer){"score_outbox", DTYPE_F32, g->world.nodes > 1 ? slots : 0, top_k, 1});
 }
 
+static void add_pulls(struct moe_dispatch *g, struct program *p)
+{
+    g->pulls = g->pull_count = NO_BUFFER;
+    if (g->source != MOE_SOURCE_ONCE)
+        return;
+    g->pulls = add_control(p, "pulls", pulls_max(g), 1, 1);
+    g->pull_count = add_control(p, "pull_count", 1, 1, 1);
+}
+
+static uint64_t gathered_rows(const struct moe_dispatch *g, uint64_t rows)
+{
+    if (g->source == MOE_SOURCE_EXPANDED)
+        return rows;
+    return g->source == MOE_SOURCE_ONCE ? pulls_max(g) : 0;
+}
+
 static void add_buffers(struct moe_dispatch *g, struct program *p)
 {
     const struct moe_problem *s = &g->problem;
@@ -102,11 +143,12 @@ static void add_buffers(struct moe_dispatch *g, struct program *p)
     g->send_index = add_control(p, "send_index", slots, 1, 1);
     g->index = add_control(p, "index", rows, 1, 1);
     g->list = add_control(p, "list", g->entries, 3, 1);
+    add_pulls(g, p);
     add_way_back(g, p);
     g->held = program_add_buffer(p, (struct buffer){"held", DTYPE_BF16, slots, s->hidden, g->depth});
     g->outbox =
         program_add_buffer(p, (struct buffer){"outbox", DTYPE_BF16, g->world.nodes > 1 ? slots : 0, s->hidden, 1});
-    g->rows = program_add_buffer(p, (struct buffer){"rows", DTYPE_BF16, rows, s->hidden, 1});
+    g->rows = program_add_buffer(p, (struct buffer){"rows", DTYPE_BF16, gathered_rows(g, rows), s->hidden, 1});
 }
 
 static void add_flags(struct moe_dispatch *g, struct program *p)
@@ -120,7 +162,7 @@ static void add_flags(struct moe_dispatch *g, struct program *p)
     g->packed = program_add_flags(p, "packed", g->world.nodes * g->chunks);
     g->landed = program_add_flags(p, "landed", g->world.nodes * g->chunks);
     g->ready = program_add_flags(p, "ready", g->world.gpus_per_node * g->world.nodes * g->chunks);
-    g->gathered = program_add_flags(p, "gathered", g->entries);
+    g->gathered = program_add_flags(p, "gathered", moe_gathered_flags(g));
     g->pulled = program_add_flags(p, "pulled", g->world.gpus_per_node);
     g->scores_packed = program_add_flags(p, "scores_packed", scores);
     g->scores_landed = program_add_flags(p, "scores_landed", scores);

@@ -7,10 +7,18 @@
  *   send      puts chunks to the own rail; each raises landed[node, chunk].  A chunk holds as many rows as
  *             there are: traffic between nodes is what the routing asks for, and no more
  *   relay     says to the node what has landed: ready[gpu, node, chunk]; and ends the epoch
- *   gather    per part of a work-list entry: pulls its rows from wherever in the node they are, waiting row
- *             by row for the chunk a row is in
+ *   gather    pulls rows from wherever in the node they are, waiting row by row for the chunk a row is in: each
+ *             row once, in parts of `gather_rows`, or an entry's rows together, one for each of its pairs
  *
  * Entries stand in the order in which their rows can be there, so experts start on the node's own tokens.
+ *
+ * How the first GEMM finds an entry's rows (option `rows`):
+ *
+ *   once      in a compact buffer, by index, each row behind the flag of the part that brings it: what crosses
+ *             the links of the node is each token once, however many experts of a rank want it
+ *   expanded  behind each other, as grouped GEMMs of libraries want them: a copy for each pair
+ *   in_place  by index where peers hold them, behind the flag of the chunk: nothing is gathered, but what is a
+ *             peer's crosses once for each column of tiles
  *
  * Peers pull from `held`; each pull counts in `pulled`, and the epoch's last task waits for all of them and for
  * all puts.  Work lists and counts say how much there is; queues are as long as the capacity allows, and what
@@ -30,12 +38,15 @@
 #include "core/route.h"
 #include "kernels/gate.h"
 
+enum moe_source { MOE_SOURCE_AUTO, MOE_SOURCE_ONCE, MOE_SOURCE_EXPANDED, MOE_SOURCE_IN_PLACE };
+
 /* The first member of a kernel's parameters. */
 struct moe_params {
     uint64_t comm_sms, send_sms;
     uint64_t chunk_bytes, gather_rows;
     uint64_t tile_m, tile_n;
     uint64_t depth;
+    enum moe_source source;
     bool join;
 };
 
@@ -52,7 +63,10 @@ struct moe_params {
      "128KiB|256KiB|512KiB|1MiB|2MiB|4MiB",                                                               \
      "bytes of tokens per put, rounded to whole rows"},                                                   \
     {"gather_rows", OPTION_COUNT, MOE_AT(gather_rows), "32", 1, 1024, "16|32|64|128",                     \
-     "rows that one task gathers, at most those of a tile"},                                              \
+     "rows that one task gathers; expanded: at most those of a tile"},                                    \
+    {"rows", OPTION_CHOICE, MOE_AT(source), "auto", 0, 0, "auto|once|expanded|in_place",                  \
+     "tokens that experts compute on: fetched once a rank and found by index, once an expert, or not at " \
+     "all; auto: once, unfused expanded"},                                                                \
     {"tile_m", OPTION_COUNT, MOE_AT(tile_m), "128", 8, 1024, NULL,                                        \
      "rows of an output tile, and of a work-list entry"},                                                 \
     {"depth", OPTION_COUNT, MOE_AT(depth), "2", 2, 8, NULL,                                               \
@@ -65,22 +79,25 @@ struct moe_dispatch {
     struct gate gate;
     struct route send, receive;
     bool returns;                       /* results travel back: lists are aligned, weights travel with their tokens */
-    uint64_t lead;                      /* entries that stand in a queue of their own, for everybody to gather first */
+    enum moe_source source;             /* not auto */
+    uint64_t lead;                      /* gathers that stand in a queue of their own, for everybody to do first */
     uint64_t puts_beside, pulls_beside; /* what the kernel itself adds to `sent` and, from each rank, to `pulled` */
 
     uint64_t shard;                         /* tokens of a rank, the largest one's */
     uint64_t chunk_rows, chunks, slot_rows; /* of one rank's tokens for one node */
     uint64_t capacity;                      /* rows of a rank's experts */
-    uint64_t entries, parts;                /* of the work list; gathers per entry */
+    uint64_t entries, parts;                /* of the work list; gathers per entry, if expanded */
+    uint64_t gathers;                       /* in all */
     uint64_t gather_rows, tile_m;
     uint32_t depth;
 
     /* Buffers; control ones: table, counts, send_index, index, list, and for the way back send_back, came, back. */
     uint32_t table, counts, send_index, index, list;
     uint32_t send_back, came, back;
+    uint32_t pulls, pull_count;    /* if once: rows of the node's stacked `held` to gather */
     uint32_t held;                 /* [node][slot_rows]: tokens that came over the own rail, and the own ones */
     uint32_t outbox;               /* the same, going */
-    uint32_t rows;                 /* of the own experts */
+    uint32_t rows;                 /* of the own experts: once, or one for each pair; empty if in place */
     uint32_t scores, score_outbox; /* weights of the tokens in held and outbox: [., top_k] */
 
     /* Flags. */
@@ -88,7 +105,7 @@ struct moe_dispatch {
     uint32_t routed;                       /* [route_kind] */
     uint32_t packed, landed;               /* [node][chunk] */
     uint32_t ready;                        /* [gpu][node][chunk] */
-    uint32_t gathered;                     /* [entry], counts parts */
+    uint32_t gathered;                     /* once: [gather]; expanded: [entry], counts parts */
     uint32_t pulled;                       /* [gpu], counts its gathers, and what else it pulls */
     uint32_t scores_packed, scores_landed; /* [node] */
 
@@ -96,9 +113,20 @@ struct moe_dispatch {
     uint32_t lead_queue; /* if there is a lead */
 };
 
-/* Fills in the sizes, for the world, the problem, `returns` and `lead` that *g has; of the latter as much as
- * there is. */
-void moe_dispatch_plan(struct moe_dispatch *g, const struct moe_params *params);
+/* Fills in the sizes, for the world, the problem, `returns` and `lead` that *g has.  `lead` comes in the unit of
+ * what is gathered together, parts or, expanded, entries; of that as much as there is. */
+void moe_dispatch_plan(struct moe_dispatch *g, const struct moe_params *params, enum form form);
+
+static inline uint64_t moe_gathered_flags(const struct moe_dispatch *g)
+{
+    return g->source == MOE_SOURCE_EXPANDED ? g->entries : g->gathers;
+}
+
+/* In place of gathers, `tasks` of the kernel pull from each rank. */
+static inline uint64_t moe_pulls_in_place(const struct moe_dispatch *g, uint64_t tasks)
+{
+    return g->source == MOE_SOURCE_IN_PLACE ? tasks : 0;
+}
 
 /* Refuses what does not fit; `flags`: those that the kernel has beside these. */
 enum status moe_dispatch_check(const struct moe_dispatch *g, const struct moe_params *params,
@@ -114,6 +142,13 @@ uint32_t moe_dispatch_inputs(const struct moe_dispatch *g, uint32_t rank, struct
 bool moe_dispatch_length(const struct moe_dispatch *g, uint32_t queue, uint64_t *length_out);
 bool moe_dispatch_task(const struct moe_dispatch *g, uint32_t rank, uint32_t queue, uint64_t i, struct task *t);
 bool moe_dispatch_total(const struct moe_dispatch *g, uint32_t rank, uint32_t flag, uint64_t *total_out);
+
+/* The first GEMM of an entry: its `a` and whatever says where its rows are, and what it waits for and signals on
+ * their account.  `here`: all of them are, which the caller waits for. */
+void moe_dispatch_take(const struct moe_dispatch *g, uint32_t rank, uint64_t entry, bool here, struct task *t);
+
+/* Waits until all rows of all entries are here. */
+void moe_dispatch_wait_all(const struct moe_dispatch *g, struct task *t);
 
 /* What tasks of both kernels are made of. */
 static inline uint64_t moe_others(const struct moe_dispatch *g)

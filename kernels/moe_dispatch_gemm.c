@@ -5,7 +5,7 @@
  *
  *   compute   a tile per entry of the work list and column block, once the entry's rows are here; `group` entries
  *             together, column by column
- *   lead      the first entries' gathers, which the computing workers help with before they compute
+ *   lead      the first gathers, which the computing workers help with before they compute
  *
  * The unfused form is the same program in which compute starts behind a barrier. */
 #include "kernels/kernels.h"
@@ -28,7 +28,7 @@ static const struct option moe_options[] = {
     {"group", OPTION_COUNT, offsetof(struct gemm_params, group), "1", 1, 65536, "1|4|16",
      "entries that are computed together, column by column, so that they share weights in the cache"},
     {"lead", OPTION_COUNT, offsetof(struct gemm_params, lead), "0", 0, 1u << 30, NULL,
-     "entries whose rows everybody gathers before computing, so that nobody waits for the first ones"},
+     "what everybody gathers before computing, so that nobody waits for the first rows: parts, or, expanded, entries"},
     {"join", OPTION_BOOL, MOE_AT(join), "true", 0, 0, "false|true",
      "gathering workers compute when they have nothing left to gather"},
     {NULL, 0, 0, NULL, 0, 0, NULL, NULL},
@@ -47,7 +47,7 @@ struct moe_gemm {
 static void barrier_task(const struct moe_gemm *g, uint32_t rank, struct task *t)
 {
     t->op = OP_NOP;
-    task_wait(t, g->dispatch.gathered, (uint32_t)g->dispatch.entries, FLAG_TOTAL);
+    moe_dispatch_wait_all(&g->dispatch, t);
     task_signal(t, rank, g->go, 1);
 }
 
@@ -63,14 +63,12 @@ static void tile_task(const struct moe_gemm *g, uint32_t rank, uint64_t i, struc
     t->m = d->tile_m;
     t->n = min_u64(g->tile_n, p->inter - col);
     t->k = p->hidden;
-    t->a = moe_rows(rank, d->rows, 0, p->hidden);
     t->b = moe_rows(rank, g->weights, col, p->hidden);
     t->select = (struct selection){SELECT_ENTRY, d->list, entry, 0, p->inter * p->hidden};
     task_store_to(t, (struct operand){rank, g->result, col, p->inter});
+    moe_dispatch_take(d, rank, entry, g->barrier, t);
     if (g->barrier)
         task_wait(t, g->go, 1, FLAG_TOTAL);
-    else
-        task_wait(t, d->gathered + (uint32_t)entry, 1, FLAG_TOTAL);
 }
 
 /* ---- the program ---- */
@@ -192,7 +190,8 @@ static enum status moe_emit(const struct problem *problem, struct world world, c
     g->group = gemm->group;
     g->dispatch.lead = g->barrier ? 0 : gemm->lead; /* behind a barrier everybody gathers all */
     g->columns = ceil_div(problem->moe.inter, g->tile_n);
-    moe_dispatch_plan(&g->dispatch, params);
+    moe_dispatch_plan(&g->dispatch, params, form);
+    g->dispatch.pulls_beside = moe_pulls_in_place(&g->dispatch, g->dispatch.entries * g->columns);
     st = moe_dispatch_check(&g->dispatch, params, machine, 0, c);
     if (st < 0) {
         program_fini(p);

@@ -89,7 +89,7 @@ static void pack_rows(const struct moe_dispatch *g, uint32_t rank, uint32_t node
     uint64_t cols = t->n;
 
     t->op = OP_GATHER_ROWS;
-    t->k = g->shard;
+    t->index_limit = g->shard;
     t->a = moe_rows(rank, from, world_node(g->world, rank) * g->slot_rows, cols);
     t->index = moe_rows(rank, g->send_index, node * g->slot_rows + row, 1);
     task_store_to(t, moe_rows(rank, to, node * g->slot_rows + row, cols));
@@ -213,32 +213,92 @@ static void relay_task(const struct moe_dispatch *g, uint32_t rank, uint64_t i, 
     task_wait(t, g->pulled, g->world.gpus_per_node, FLAG_TOTAL);
 }
 
-/* ---- gather: work-list entries ---- */
+/* ---- gather: rows of the node's stack, each once or entry by entry ---- */
 
-static void select_entry(const struct moe_dispatch *g, uint32_t rank, uint64_t entry, uint64_t skip, struct task *t)
+static uint64_t stack_chunks(const struct moe_dispatch *g)
+{
+    return g->world.gpus_per_node * g->world.nodes * g->chunks;
+}
+
+/* Reads from the node's stacked tokens, each behind the flag of its chunk; what is held may be overwritten when all
+ * such tasks are done. */
+static void pull_rows(const struct moe_dispatch *g, uint32_t rank, struct task *t)
+{
+    t->a = rows_of(g, RANK_NODE, g->held, 0);
+    t->index_limit = stack_chunks(g) * g->chunk_rows;
+    t->indexed = (struct indexed_wait){g->ready, (uint32_t)stack_chunks(g), g->chunk_rows};
+    task_signal(t, RANK_NODE, g->pulled + world_gpu(g->world, rank), 1);
+}
+
+static void gather_part(const struct moe_dispatch *g, uint32_t rank, uint64_t part, struct task *t)
+{
+    uint64_t row = part * g->gather_rows;
+
+    t->m = min_u64(g->gather_rows, route_pulls_max(&g->receive) - row);
+    t->select = (struct selection){SELECT_COUNT, g->pull_count, 0, row, 0};
+    t->index = moe_rows(rank, g->pulls, row, 1);
+    task_store_to(t, rows_of(g, rank, g->rows, row));
+    task_signal(t, rank, g->gathered + (uint32_t)part, 1);
+}
+
+static void gather_entry(const struct moe_dispatch *g, uint32_t rank, uint64_t entry, uint64_t skip, struct task *t)
 {
     uint64_t place = g->returns ? entry * g->tile_m + skip : 0;
 
+    t->m = min_u64(g->gather_rows, g->tile_m - skip);
     t->select = (struct selection){g->returns ? SELECT_GROUP : SELECT_ENTRY, g->list, entry, skip, 0};
     t->index = moe_rows(rank, g->index, place, 1);
     task_store_to(t, rows_of(g, rank, g->rows, place));
+    task_signal(t, rank, g->gathered + (uint32_t)entry, 1);
 }
 
 static void gather_task(const struct moe_dispatch *g, uint32_t rank, uint64_t i, struct task *t)
 {
-    uint64_t entry = i / g->parts, skip = i % g->parts * g->gather_rows;
-    uint64_t stack = g->world.gpus_per_node * g->world.nodes;
-
     t->op = OP_GATHER_ROWS;
-    t->m = min_u64(g->gather_rows, g->tile_m - skip);
     t->n = g->problem.hidden;
-    t->k = stack * g->slot_rows;
-    t->a = rows_of(g, RANK_NODE, g->held, 0);
-    select_entry(g, rank, entry, skip, t);
-    t->indexed = (struct indexed_wait){g->ready, (uint32_t)(stack * g->chunks), g->chunk_rows};
     task_wait(t, g->routed + ROUTE_RECEIVE, 1, FLAG_TOTAL);
-    task_signal(t, rank, g->gathered + (uint32_t)entry, 1);
-    task_signal(t, RANK_NODE, g->pulled + world_gpu(g->world, rank), 1);
+    if (g->source == MOE_SOURCE_ONCE)
+        gather_part(g, rank, i, t);
+    else
+        gather_entry(g, rank, i / g->parts, i % g->parts * g->gather_rows, t);
+    pull_rows(g, rank, t);
+}
+
+/* ---- what an entry's first GEMM reads ---- */
+
+void moe_dispatch_take(const struct moe_dispatch *g, uint32_t rank, uint64_t entry, bool here, struct task *t)
+{
+    uint64_t place = g->returns ? entry * g->tile_m : 0;
+
+    if (g->source == MOE_SOURCE_EXPANDED) {
+        t->a = rows_of(g, rank, g->rows, place);
+        if (!here)
+            task_wait(t, g->gathered + (uint32_t)entry, 1, FLAG_TOTAL);
+        return;
+    }
+    t->by_index = true;
+    t->index = moe_rows(rank, g->index, place, 1);
+    if (g->source == MOE_SOURCE_IN_PLACE) {
+        pull_rows(g, rank, t);
+    } else {
+        t->a = rows_of(g, rank, g->rows, 0);
+        t->index_limit = route_pulls_max(&g->receive);
+        t->indexed = (struct indexed_wait){g->gathered, (uint32_t)g->gathers, g->gather_rows};
+    }
+    if (here)
+        t->indexed.count = 0;
+    else
+        task_wait(t, g->routed + ROUTE_RECEIVE, 1, FLAG_TOTAL);
+}
+
+void moe_dispatch_wait_all(const struct moe_dispatch *g, struct task *t)
+{
+    if (g->source == MOE_SOURCE_IN_PLACE) {
+        task_wait(t, g->routed + ROUTE_RECEIVE, 1, FLAG_TOTAL);
+        task_wait(t, g->ready, (uint32_t)stack_chunks(g), FLAG_TOTAL);
+    } else {
+        task_wait(t, g->gathered, (uint32_t)moe_gathered_flags(g), FLAG_TOTAL);
+    }
 }
 
 /* ---- all queues and flags ---- */
@@ -254,9 +314,9 @@ bool moe_dispatch_length(const struct moe_dispatch *g, uint32_t queue, uint64_t 
     else if (queue == g->relay_queue)
         *length_out = relay_length(g);
     else if (queue == g->lead_queue)
-        *length_out = g->lead * g->parts;
+        *length_out = g->lead;
     else if (queue == g->gather_queue)
-        *length_out = (g->entries - g->lead) * g->parts;
+        *length_out = g->gathers - g->lead;
     else
         return false;
     return true;
@@ -275,7 +335,7 @@ bool moe_dispatch_task(const struct moe_dispatch *g, uint32_t rank, uint32_t que
     else if (queue == g->lead_queue)
         gather_task(g, rank, i, t);
     else if (queue == g->gather_queue)
-        gather_task(g, rank, g->lead * g->parts + i, t);
+        gather_task(g, rank, g->lead + i, t);
     else
         return false;
     return true;
@@ -294,12 +354,12 @@ bool moe_dispatch_total(const struct moe_dispatch *g, uint32_t rank, uint32_t fl
         *total_out = 1;
     else if (flag >= g->packed && flag < g->ready) /* and landed, of as many */
         *total_out = (flag - g->packed) / g->chunks % g->world.nodes != own;
-    else if (flag >= g->ready && flag < g->gathered)
+    else if (flag - g->ready < stack_chunks(g))
         *total_out = 1;
-    else if (flag - g->gathered < g->entries)
-        *total_out = g->parts;
+    else if (g->gathers > 0 && flag - g->gathered < moe_gathered_flags(g))
+        *total_out = g->gathers / moe_gathered_flags(g);
     else if (flag - g->pulled < g->world.gpus_per_node)
-        *total_out = g->entries * g->parts + g->pulls_beside;
+        *total_out = g->gathers + g->pulls_beside;
     else if (g->scores_packed != NO_FLAG && flag - g->scores_packed < 2 * g->world.nodes)
         *total_out = (flag - g->scores_packed) % g->world.nodes != own;
     else

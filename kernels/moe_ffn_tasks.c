@@ -28,10 +28,11 @@ static void gate_task(const struct moe_ffn *g, uint32_t rank, uint64_t entry, ui
     t->n = min_u64(g->gate_cols, p->inter - col);
     t->k = p->hidden;
     t->epilogue = EPILOGUE_SWIGLU;
-    t->a = moe_rows(rank, g->dispatch.rows, row, p->hidden);
     t->b = moe_rows(rank, g->gate_up, 2 * col, p->hidden);
     task_store_to(t, (struct operand){rank, g->active, row * p->inter + col, p->inter});
-    wait_or_go(g, t, 0, g->dispatch.gathered + (uint32_t)entry);
+    moe_dispatch_take(&g->dispatch, rank, entry, g->barrier, t);
+    if (g->barrier)
+        task_wait(t, g->go, 1, FLAG_TOTAL);
     task_signal(t, rank, g->activated + (uint32_t)entry, 1);
 }
 
@@ -54,7 +55,7 @@ static void down_task(const struct moe_ffn *g, uint32_t rank, uint64_t entry, ui
 static void gathered_task(const struct moe_ffn *g, uint32_t rank, struct task *t)
 {
     t->op = OP_NOP;
-    task_wait(t, g->dispatch.gathered, (uint32_t)g->dispatch.entries, FLAG_TOTAL);
+    moe_dispatch_wait_all(&g->dispatch, t);
     task_signal(t, rank, g->go, 1);
 }
 
@@ -137,7 +138,7 @@ static void sum_task(const struct moe_ffn *g, uint32_t rank, uint64_t i, struct 
     t->op = OP_COMBINE_ROWS;
     t->m = min_u64(g->combine_rows, d->chunk_rows - part * g->combine_rows);
     t->n = d->problem.hidden;
-    t->k = d->world.gpus_per_node * stacked;
+    t->index_limit = d->world.gpus_per_node * stacked;
     t->a = moe_rows(RANK_NODE, g->expert, 0, t->n);
     t->select = (struct selection){SELECT_COUNT, d->came, node, row, 0};
     t->index = moe_rows(rank, d->back, node * d->slot_rows + row, top_k);
@@ -192,7 +193,7 @@ static void finish_task(const struct moe_ffn *g, uint32_t rank, uint64_t i, stru
     t->op = OP_COMBINE_ROWS;
     t->m = min_u64(g->combine_rows, tokens - row);
     t->n = d->problem.hidden;
-    t->k = d->world.nodes * d->slot_rows;
+    t->index_limit = d->world.nodes * d->slot_rows;
     t->a = moe_rows(rank, g->returned, 0, t->n);
     t->index = moe_rows(rank, d->send_back, row, d->world.nodes);
     t->combine.terms = d->world.nodes;

@@ -17,6 +17,10 @@ struct matrix {
 struct matrix matrix_locate(const struct memory *m, uint32_t owner, uint64_t epoch, const struct operand *o,
                             uint64_t rows, uint64_t cols);
 
+/* The row that the i-th value of a task's index list names, of a GATHER_ROWS or of a GEMM's `a`. */
+struct matrix tile_indexed_row(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task,
+                               uint64_t i);
+
 uint8_t *matrix_row(const struct matrix *x, uint64_t row);
 
 /* One rounding, to nearest even, where the matrix is bf16. */

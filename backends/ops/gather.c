@@ -13,7 +13,16 @@ static struct matrix source_row(const struct memory *m, uint32_t rank, uint64_t 
 
     tile_gather_source(m->program, rank, task, value, &source);
     assert(world_same_node(m->program->world, rank, source.rank));
-    return matrix_locate(m, source.rank, epoch, &source, 1, task->n);
+    return matrix_locate(m, source.rank, epoch, &source, 1, program_index_cols(task));
+}
+
+struct matrix tile_indexed_row(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task,
+                               uint64_t i)
+{
+    uint64_t value = 0;
+
+    tile_index(m, rank, epoch, task, i, 0, &value);
+    return source_row(m, rank, epoch, task, value);
 }
 
 static struct matrix only_target(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task)
@@ -29,11 +38,8 @@ void tile_gather(const struct memory *m, uint32_t rank, uint64_t epoch, const st
     struct matrix to = only_target(m, rank, epoch, task);
 
     for (uint64_t i = 0; i < task->m; i++) {
-        uint64_t value = 0;
-        struct matrix from;
+        struct matrix from = tile_indexed_row(m, rank, epoch, task, i);
 
-        tile_index(m, rank, epoch, task, i, 0, &value);
-        from = source_row(m, rank, epoch, task, value);
         assert(from.dtype == to.dtype);
         memcpy(matrix_row(&to, i), from.base, task->n * dtype_bytes(to.dtype));
     }

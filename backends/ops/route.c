@@ -56,7 +56,7 @@ bool tile_index(const struct memory *m, uint32_t rank, uint64_t epoch, const str
     assert(at < buffer_elements(&m->program->buffers[task->index.buffer]));
     if (task->op == OP_COMBINE_ROWS && index[at] == INDEX_DROPPED)
         return false;
-    assert(index[at] >= 0 && (uint64_t)index[at] < task->k);
+    assert(index[at] >= 0 && (uint64_t)index[at] < task->index_limit);
     *value_out = (uint64_t)index[at];
     return true;
 }
@@ -352,6 +352,32 @@ static void send_back(const struct routing *x, const struct placing *p)
             p->back[i] = p->row_at[p->back[i]];
 }
 
+/* In place of the stacked rows that the own index list names, their places in the list of pulls. */
+static void list_pulls(const struct routing *x, const struct memory *m, uint64_t epoch)
+{
+    const struct route *r = x->route;
+    const int32_t *list = control(m, x->rank, epoch, r->list);
+    int32_t *index = control(m, x->rank, epoch, r->index), *pulls = control(m, x->rank, epoch, r->pulls);
+    uint64_t entries = m->program->buffers[r->list].rows,
+             stack = r->world.gpus_per_node * r->world.nodes * r->slot_rows;
+    int32_t *numbers = allocate(stack, sizeof *numbers); /* by stacked row: of the pull, from 1 on */
+    int32_t count = 0;
+
+    for (uint64_t i = 0; i < entries; i++)
+        for (int32_t at = list[3 * i + 1]; at < list[3 * i + 1] + list[3 * i + 2]; at++) {
+            int32_t *number = &numbers[index[at]];
+
+            if (*number == 0) {
+                assert((uint64_t)count < route_pulls_max(r));
+                pulls[count++] = index[at];
+                *number = count;
+            }
+            index[at] = *number - 1;
+        }
+    *control(m, x->rank, epoch, r->pull_count) = count;
+    free(numbers);
+}
+
 static void place_all(struct routing *x, const struct memory *m, uint64_t epoch, int32_t *back)
 {
     const struct route *r = x->route;
@@ -368,6 +394,8 @@ static void place_all(struct routing *x, const struct memory *m, uint64_t epoch,
                   control(m, x->rank, epoch, r->list));
     if (back)
         send_back(x, &p);
+    if (r->pulls != NO_BUFFER)
+        list_pulls(x, m, epoch);
     free(p.next);
     free(p.ready);
     free(p.value);

@@ -90,6 +90,23 @@ static void load_block(const struct matrix *x, uint64_t rows, uint64_t col, uint
         matrix_load_row(x, i, col, cols, out + i * cols);
 }
 
+/* Rows of `a`, which stand at a_at or where the index list says. */
+static void load_a(const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task,
+                   const struct operand *a_at, uint64_t col, uint64_t cols, float *out)
+{
+    if (!task->by_index) {
+        struct matrix a = locate(m, rank, epoch, a_at, task->m, col + cols);
+
+        load_block(&a, task->m, col, cols, out);
+        return;
+    }
+    for (uint64_t i = 0; i < task->m; i++) {
+        struct matrix row = tile_indexed_row(m, rank, epoch, task, i);
+
+        matrix_load_row(&row, 0, col, cols, out + i * cols);
+    }
+}
+
 static void gemm_step(struct scratch *s, const struct memory *m, uint32_t rank, uint64_t epoch, const struct task *task,
                       uint32_t step)
 {
@@ -97,16 +114,16 @@ static void gemm_step(struct scratch *s, const struct memory *m, uint32_t rank, 
     struct segment segment;
     struct operand a_at, b_at;
 
+    assert(!task->by_index || task->segment_table == NO_TABLE);
     if (task->m == 0 || task->n == 0)
         return;
     program_step(m->program, rank, task, step, &segment, &a_at, &b_at);
-    struct matrix a = locate(m, rank, epoch, &a_at, task->m, segment.k);
     struct matrix b = locate(m, rank, epoch, &b_at, cols, segment.k);
 
     for (uint64_t k = 0; k < segment.k; k += GEMM_DEPTH) {
         uint64_t depth = min_u64(GEMM_DEPTH, segment.k - k);
 
-        load_block(&a, task->m, k, depth, s->a);
+        load_a(m, rank, epoch, task, &a_at, k, depth, s->a);
         load_block(&b, cols, k, depth, s->b);
         blas_add_product(task->m, cols, depth, s->a, s->b, s->sum);
     }

@@ -168,7 +168,7 @@ static void reads_rows(struct sim *s, struct worker *w)
         if (!control_index(s, &w->id, t, i, &value))
             continue;
         tile_gather_source(s->program, w->id.rank, t, value, &row);
-        add_operand(s, w, &row, row.rank, 1, t->n, ACCESS_READ);
+        add_operand(s, w, &row, row.rank, 1, program_index_cols(t), ACCESS_READ);
     }
 }
 
@@ -185,6 +185,10 @@ static void routes(struct sim *s, struct worker *w)
         add_control(s, w, r->back, ACCESS_WRITE);
     if (r->back != NO_BUFFER && r->kind == ROUTE_RECEIVE)
         add_control(s, w, r->counts, ACCESS_WRITE);
+    if (r->kind == ROUTE_RECEIVE && r->pulls != NO_BUFFER) {
+        add_control(s, w, r->pulls, ACCESS_WRITE);
+        add_control(s, w, r->pull_count, ACCESS_WRITE);
+    }
 }
 
 void data_reads_source(struct sim *s, struct worker *w)
@@ -195,7 +199,7 @@ void data_reads_source(struct sim *s, struct worker *w)
         return;
     if (t->select.mode != SELECT_ALL)
         add_control(s, w, t->select.buffer, ACCESS_READ);
-    if (op_indexes(t->op))
+    if (task_indexes(t))
         reads_rows(s, w);
     else if (t->op == OP_ROUTE)
         routes(s, w);

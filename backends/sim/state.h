@@ -26,7 +26,7 @@ struct task_id {
 enum phase {
     PHASE_POP,
     PHASE_ENTRY,   /* waits that precede every access */
-    PHASE_INDEXED, /* GATHER_ROWS, COMBINE_ROWS: the flag that guards each row */
+    PHASE_INDEXED, /* rows by index: the flag that guards each of them */
     PHASE_STEPS,   /* GEMM: main loop, a wait before each step */
     PHASE_LATE,    /* waits that precede only addends and stores */
     PHASE_RESERVE, /* PUT: a place in the FIFO */

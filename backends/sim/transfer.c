@@ -68,13 +68,18 @@ static bool reads_node(const struct sim *s, const struct task *t)
     return t->op == OP_REDUCE && t->addend.rank == RANK_NODE && s->program->world.gpus_per_node > 1;
 }
 
+static bool gathers(const struct task *t)
+{
+    return t->op == OP_GATHER_ROWS || t->op == OP_COMBINE_ROWS;
+}
+
 bool transfer_has_flows(const struct sim *s, const struct task_id *id, const struct task *t)
 {
     uint32_t source = t->a.rank;
 
     if (t->op == OP_REDUCE)
         source = program_addend(s->program, id->rank, t, 0).rank;
-    if (!op_indexes(t->op))
+    if (!gathers(t))
         return reads_node(s, t) || source != id->rank || transfer_is_remote(s, id->rank, t);
     for (uint64_t i = 0; i < t->m * program_index_terms(t); i++) {
         uint32_t from = indexed_rank(s, id, t, i);
@@ -89,9 +94,13 @@ bool transfer_has_flows(const struct sim *s, const struct task_id *id, const str
 
 uint32_t transfer_gather(struct sim *s, const struct task_id *id, const struct task *t, engine_fn *fn, uint64_t worker)
 {
-    uint64_t row_bytes = transfer_bytes(s, &t->a, 1, t->n), bytes[GPUS_PER_NODE_MAX] = {0}, far = 0, all = 0;
+    uint64_t row_bytes = transfer_bytes(s, &t->a, 1, program_index_cols(t)), bytes[GPUS_PER_NODE_MAX] = {0}, far = 0,
+             all = 0;
     uint32_t first = world_rank(s->program->world, world_node(s->program->world, id->rank), 0);
+    double rate = s->machine->copy.pull_rate;
 
+    if (t->a.rank == id->rank)
+        return 0;
     assert(s->program->world.gpus_per_node <= GPUS_PER_NODE_MAX);
     for (uint64_t i = 0; i < t->m * program_index_terms(t); i++) {
         uint32_t from = indexed_rank(s, id, t, i);
@@ -104,8 +113,9 @@ uint32_t transfer_gather(struct sim *s, const struct task_id *id, const struct t
     }
     if (far == 0)
         return 0;
-    fabric_gather(s->fabric, id->rank, bytes, s->machine->copy.pull_rate * (double)far / (double)all, fn, s, worker,
-                  sim_now(s));
+    if (gathers(t))
+        rate *= (double)far / (double)all;
+    fabric_gather(s->fabric, id->rank, bytes, rate, fn, s, worker, sim_now(s));
     return 1;
 }
 
@@ -125,6 +135,12 @@ uint64_t transfer_gather_ps(const struct sim *s, const struct task_id *id, const
                    cost_bytes(read + written, s->machine->copy.reduce_rate));
 }
 
+/* To find what is mentioned first: a mark for each index value, a look at it, and the place in its stead. */
+static uint64_t pull_list_bytes(const struct program *p, const struct route *r)
+{
+    return (4 * buffer_elements(&p->buffers[r->index]) + buffer_elements(&p->buffers[r->pulls])) * 4;
+}
+
 uint64_t transfer_route_bytes(const struct program *p, uint32_t rank, const struct route *r)
 {
     uint64_t row = r->top_k * sizeof(int32_t);
@@ -133,7 +149,8 @@ uint64_t transfer_route_bytes(const struct program *p, uint32_t rank, const stru
         return part_size(r->tokens, world_ranks(r->world), rank) * (2 * row + r->world.nodes * 4);
     return 2 * r->tokens * row + buffer_elements(&p->buffers[r->index]) * 4 +
            buffer_elements(&p->buffers[r->list]) * 4 +
-           (r->back == NO_BUFFER ? 0 : 2 * buffer_elements(&p->buffers[r->back]) * 4);
+           (r->back == NO_BUFFER ? 0 : 2 * buffer_elements(&p->buffers[r->back]) * 4) +
+           (r->pulls == NO_BUFFER ? 0 : pull_list_bytes(p, r));
 }
 
 static void start_store(struct sim *s, uint32_t rank, const struct operand *target, uint64_t bytes, double rate,

@@ -25,12 +25,14 @@ uint32_t transfer_pull(struct sim *s, uint32_t rank, uint32_t from, uint64_t byt
 /* What a REDUCE adds: of one rank, or of the node. */
 uint32_t transfer_addends(struct sim *s, uint32_t rank, const struct task *t, engine_fn *fn, uint64_t id);
 
-/* The rows that a GATHER_ROWS or COMBINE_ROWS pulls from peers: one flow from all of them.  The CTA's rate is shared
- * by all rows, its own included, so that they end together; what a COMBINE_ROWS reads also passes its adders. */
+/* The rows that an index list names and peers hold: one flow from all of them.  In a GATHER_ROWS or COMBINE_ROWS the
+ * CTA's rate is shared by all rows, its own included, so that they end together; what a COMBINE_ROWS reads also passes
+ * its adders. */
 uint32_t transfer_gather(struct sim *s, const struct task_id *id, const struct task *t, engine_fn *fn, uint64_t worker);
 uint64_t transfer_gather_ps(const struct sim *s, const struct task_id *id, const struct task *t);
 
-/* What a ROUTE reads and writes: its part of the table twice, to count and to place, and what it places. */
+/* What a ROUTE reads and writes: its part of the table twice, to count and to place, and what it places.
+ * With pulls, also what it takes to find each row once. */
 uint64_t transfer_route_bytes(const struct program *p, uint32_t rank, const struct route *r);
 
 /* Worker time of the part of a COPY or REDUCE that flows do not cover. */

@@ -105,7 +105,7 @@ static bool phase_entry(struct sim *s, struct worker *w)
     w->streaming = false;
     w->step = 0;
     w->phase = op_walks(w->task.op) ? PHASE_STEPS : PHASE_LATE;
-    if (op_indexes(w->task.op))
+    if (task_indexes(&w->task))
         w->phase = PHASE_INDEXED;
     else
         data_reads_source(s, w);
@@ -115,6 +115,7 @@ static bool phase_entry(struct sim *s, struct worker *w)
 static bool phase_indexed(struct sim *s, struct worker *w)
 {
     uint64_t values = w->task.m * program_index_terms(&w->task);
+    uint32_t met = NO_FLAG; /* rows of one flag often follow each other */
 
     for (; w->task.indexed.count > 0 && w->step < values; w->step++) {
         struct wait wait;
@@ -123,12 +124,32 @@ static bool phase_indexed(struct sim *s, struct worker *w)
         if (!control_index(s, &w->id, &w->task, w->step, &value))
             continue;
         wait = program_indexed_wait(&w->task, value);
+        if (wait.flag == met)
+            continue;
         if (!flags_met(s, w, &wait))
             return false;
+        met = wait.flag;
     }
     data_reads_source(s, w);
-    w->phase = PHASE_LATE;
+    w->step = 0;
+    w->phase = op_walks(w->task.op) ? PHASE_STEPS : PHASE_LATE;
     return true;
+}
+
+/* A step's operands: pulled from peers where they hold them; rows by index from whoever has each. */
+static void read_step(struct sim *s, struct worker *w, const struct segment *g, const struct operand *a,
+                      const struct operand *b)
+{
+    struct extent ea = step_extent_a(&w->task, g), eb = step_extent_b(&w->task, g);
+
+    if (w->task.by_index) {
+        w->pending += transfer_gather(s, &w->id, &w->task, flow_done, worker_index(s, w));
+    } else {
+        pull(s, w, a->rank, transfer_bytes(s, a, ea.rows, ea.cols));
+        data_reads_step(s, w, a, &ea);
+    }
+    pull(s, w, b->rank, transfer_bytes(s, b, eb.rows, eb.cols));
+    data_reads_step(s, w, b, &eb);
 }
 
 /* Steps whose flags are up are charged in one go: flags never fall. */
@@ -138,7 +159,6 @@ static bool phase_steps(struct sim *s, struct worker *w)
     uint64_t ps = w->owed_ps;
     struct segment g = {0};
     struct operand a, b;
-    struct extent ea, eb;
 
     w->owed_ps = 0;
     for (; w->step < steps; w->step++) {
@@ -146,13 +166,8 @@ static bool phase_steps(struct sim *s, struct worker *w)
         if (!flags_would_meet(s, w, &g.wait))
             break;
         w->wait_flag = 0; /* it may have been blocked on a later one of these */
-        ea = step_extent_a(&w->task, &g);
-        eb = step_extent_b(&w->task, &g);
         ps += cost_segment(s->machine, s->ranks[w->id.rank].step_ps, &w->task, g.k);
-        pull(s, w, a.rank, transfer_bytes(s, &a, ea.rows, ea.cols));
-        pull(s, w, b.rank, transfer_bytes(s, &b, eb.rows, eb.cols));
-        data_reads_step(s, w, &a, &ea);
-        data_reads_step(s, w, &b, &eb);
+        read_step(s, w, &g, &a, &b);
     }
     if (!charge(s, w, ps))
         return false;
@@ -209,7 +224,7 @@ static bool phase_move(struct sim *s, struct worker *w)
 {
     const struct task *t = &w->task;
 
-    if (op_indexes(t->op)) {
+    if (task_indexes(t)) {
         w->pending += transfer_gather(s, &w->id, t, flow_done, worker_index(s, w));
         w->phase = PHASE_FINISH;
         return charge(s, w, transfer_gather_ps(s, &w->id, t));
@@ -256,7 +271,8 @@ static bool phase_finish(struct sim *s, struct worker *w)
 {
     uint64_t flush_ps = cost_flush(s->machine, w->task.op);
 
-    w->streaming = w->task.op == OP_COPY || w->task.op == OP_REDUCE || op_indexes(w->task.op);
+    w->streaming = w->task.op == OP_COPY || w->task.op == OP_REDUCE || w->task.op == OP_GATHER_ROWS ||
+                   w->task.op == OP_COMBINE_ROWS;
     control_finish(s, &w->id, &w->task);
     data_finish(s, &w->id, &w->task, &w->accesses);
     tracing_task(s, w);

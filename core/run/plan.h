@@ -11,7 +11,7 @@
 /* Programs with more tasks than this are not proved before they are timed. */
 #define PLAN_PROVE_TASKS_MAX 1000000
 /* Nor are those in which tasks that read rows by index could be guarded by more flags than this, all together. */
-#define PLAN_PROVE_GUARDS_MAX 2000000
+#define PLAN_PROVE_GUARDS_MAX 1000000
 
 /* A file that tells what happened in a run (core/trace/trace.h). */
 struct trace_request {

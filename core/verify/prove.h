@@ -5,7 +5,7 @@
 
 #include "core/backend.h"
 
-/* Over all tasks that read rows by index: the flags that may guard what they read. */
+/* The flags that may guard what is read by index, over all tasks; tasks in a row that read alike count once. */
 uint64_t prove_guards(const struct program *p);
 
 /* Its result has a status, a report of violations, the number of tasks and of unrolled epochs, and in

@@ -173,20 +173,20 @@ static void emit_whole(const struct verifier *v, uint32_t buffer, uint32_t windo
  * indexed wait guards is read behind the guard of just those rows. */
 static void each_indexed(const struct verifier *v, uint32_t rank, const struct task *t, verify_access_fn *fn, void *arg)
 {
-    uint64_t stack_rows = t->a.rank == RANK_NODE ? v->p->buffers[t->a.buffer].rows : t->k;
+    uint64_t stack_rows = t->a.rank == RANK_NODE ? v->p->buffers[t->a.buffer].rows : t->index_limit;
     uint64_t step = t->indexed.count ? t->indexed.rows_per_flag : stack_rows;
 
     emit_whole(v, t->index.buffer, rank, false, fn, arg);
     if (t->op == OP_COMBINE_ROWS && t->combine.weighted)
         emit_access(v, &t->combine.weight, t->m, t->combine.terms, rank, VERIFY_ENTRY, false, fn, arg);
-    for (uint64_t row = 0, rows; row < t->k; row += rows) {
+    for (uint64_t row = 0, rows; row < t->index_limit; row += rows) {
         uint32_t first, gpu = (uint32_t)(row / stack_rows);
         struct operand o = t->a;
 
         program_target_ranks(v->p, rank, t->a.rank, &first);
-        rows = min_u64(min_u64(step - row % step, stack_rows - row % stack_rows), t->k - row);
+        rows = min_u64(min_u64(step - row % step, stack_rows - row % stack_rows), t->index_limit - row);
         o.offset += row % stack_rows * t->a.ld;
-        emit_access(v, &o, rows, t->n, first + gpu,
+        emit_access(v, &o, rows, program_index_cols(t), first + gpu,
                     t->indexed.count ? VERIFY_INDEXED + (uint32_t)(row / step) : VERIFY_ENTRY, false, fn, arg);
     }
 }
@@ -203,62 +203,77 @@ static void each_routed(const struct verifier *v, uint32_t rank, const struct ro
         emit_whole(v, r->back, rank, true, fn, arg);
     if (r->back != NO_BUFFER && r->kind == ROUTE_RECEIVE)
         emit_whole(v, r->counts, rank, true, fn, arg);
+    if (r->kind == ROUTE_RECEIVE && r->pulls != NO_BUFFER) {
+        emit_whole(v, r->pulls, rank, true, fn, arg);
+        emit_whole(v, r->pull_count, rank, true, fn, arg);
+    }
 }
 
 /* A GEMM's operands where a work list selects them; its b may be any group's. */
 static void each_selected(const struct verifier *v, uint32_t rank, const struct task *t, verify_access_fn *fn,
                           void *arg)
 {
-    if (t->select.mode == SELECT_ENTRY)
+    if (t->select.mode == SELECT_ENTRY && !t->by_index)
         emit_selected(v, t, &t->a, t->k, t->a.rank, VERIFY_ENTRY, false, fn, arg);
-    else
+    else if (!t->by_index)
         emit_access(v, &t->a, t->m, t->k, t->a.rank, VERIFY_ENTRY, false, fn, arg);
     emit_whole(v, t->b.buffer, rank, false, fn, arg);
 }
 
-static void each_read(const struct verifier *v, uint32_t rank, const struct task *t, verify_access_fn *fn, void *arg)
+static void each_step(const struct verifier *v, uint32_t rank, const struct task *t, verify_access_fn *fn, void *arg)
 {
-    uint32_t addends_until = op_walks(t->op) ? VERIFY_RESULT : VERIFY_ENTRY;
-    const struct attention *at = &t->attention;
-
-    if (t->op == OP_ATTENTION)
-        emit_access(v, &at->q, t->m, t->n, at->q.rank, VERIFY_ENTRY, false, fn, arg);
-    if (t->op == OP_ATTENTION && t->addend_count)
-        emit_access(v, &at->lse, t->m, 1, at->lse.rank, VERIFY_RESULT, false, fn, arg);
-    if (t->select.mode != SELECT_ALL)
-        emit_whole(v, t->select.buffer, rank, false, fn, arg);
-    if (op_indexes(t->op))
-        each_indexed(v, rank, t, fn, arg);
-    if (t->op == OP_ROUTE)
-        each_routed(v, rank, t->route, fn, arg);
-    if (t->op == OP_GEMM && (t->select.mode == SELECT_ENTRY || t->select.mode == SELECT_GROUP)) {
-        each_selected(v, rank, t, fn, arg);
-        return;
-    }
-    if (t->op == OP_COPY || t->op == OP_PUT)
-        emit_access(v, &t->a, t->m, t->n, t->a.rank, VERIFY_ENTRY, false, fn, arg);
-    for (uint32_t s = 0; op_walks(t->op) && s < program_step_count(t); s++) {
+    for (uint32_t s = 0; s < program_step_count(t); s++) {
+        uint32_t until = t->segment_table == NO_TABLE ? VERIFY_ENTRY : VERIFY_STEP(s);
         struct segment segment;
         struct operand a, b;
         struct extent ea, eb;
-        uint32_t until = t->segment_table == NO_TABLE ? VERIFY_ENTRY : VERIFY_STEP(s);
 
         program_step(v->p, rank, t, s, &segment, &a, &b);
         ea = step_extent_a(t, &segment);
         eb = step_extent_b(t, &segment);
-        emit_access(v, &a, ea.rows, ea.cols, a.rank, until, false, fn, arg);
+        if (!t->by_index)
+            emit_access(v, &a, ea.rows, ea.cols, a.rank, until, false, fn, arg);
         emit_access(v, &b, eb.rows, eb.cols, b.rank, until, false, fn, arg);
     }
+}
+
+static void each_addend(const struct verifier *v, uint32_t rank, const struct task *t, verify_access_fn *fn, void *arg)
+{
+    uint32_t until = op_walks(t->op) ? VERIFY_RESULT : VERIFY_ENTRY;
+
     for (uint32_t i = 0; i < t->addend_count; i++) {
         struct operand o = program_addend(v->p, rank, t, i);
 
-        emit_access(v, &o, t->m, t->n, o.rank, addends_until, false, fn, arg);
+        emit_access(v, &o, t->m, t->n, o.rank, until, false, fn, arg);
     }
+    if (t->op == OP_ATTENTION && t->addend_count)
+        emit_access(v, &t->attention.lse, t->m, 1, t->attention.lse.rank, VERIFY_RESULT, false, fn, arg);
+}
+
+static void each_read(const struct verifier *v, uint32_t rank, const struct task *t, verify_access_fn *fn, void *arg)
+{
+    bool listed = t->select.mode == SELECT_ENTRY || t->select.mode == SELECT_GROUP;
+
+    if (t->select.mode != SELECT_ALL)
+        emit_whole(v, t->select.buffer, rank, false, fn, arg);
+    if (task_indexes(t))
+        each_indexed(v, rank, t, fn, arg);
+    if (t->op == OP_ROUTE)
+        each_routed(v, rank, t->route, fn, arg);
+    if (t->op == OP_COPY || t->op == OP_PUT)
+        emit_access(v, &t->a, t->m, t->n, t->a.rank, VERIFY_ENTRY, false, fn, arg);
+    if (t->op == OP_ATTENTION)
+        emit_access(v, &t->attention.q, t->m, t->n, t->attention.q.rank, VERIFY_ENTRY, false, fn, arg);
+    if (t->op == OP_GEMM && listed)
+        each_selected(v, rank, t, fn, arg);
+    else if (op_walks(t->op))
+        each_step(v, rank, t, fn, arg);
+    each_addend(v, rank, t, fn, arg);
 }
 
 void verify_each_access(const struct verifier *v, uint32_t rank, const struct task *t, verify_access_fn *fn, void *arg)
 {
-    uint32_t until = op_walks(t->op) || op_indexes(t->op) ? VERIFY_RESULT : VERIFY_ENTRY;
+    uint32_t until = op_walks(t->op) || task_indexes(t) ? VERIFY_RESULT : VERIFY_ENTRY;
 
     each_read(v, rank, t, fn, arg);
     if (t->op == OP_ATTENTION && t->attention.leaves)

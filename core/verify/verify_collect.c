@@ -91,7 +91,7 @@ static bool starts_at_top(const struct verifier *v, const struct task *t)
     bool top = t->index.offset == 0;
 
     if (t->op == OP_GEMM)
-        top &= t->a.offset < b[t->a.buffer].cols && t->b.offset < t->select.b_step;
+        top &= (t->by_index || t->a.offset < b[t->a.buffer].cols) && t->b.offset < t->select.b_step;
     for (uint32_t i = 0; i < t->out_count; i++)
         top &= t->out[i].offset < b[t->out[i].buffer].cols;
     return top;
@@ -130,9 +130,10 @@ static void check_indexed(struct verifier *v, struct task_place at, const struct
     uint64_t stack = node ? v->p->world.gpus_per_node : 1;
     struct operand first = t->a;
 
+    v->dynamic = true;
     if (node)
         first.rank = at.rank;
-    check_source(v, at, &first, t->k / stack, t->n);
+    check_source(v, at, &first, t->index_limit / stack, program_index_cols(t));
     check_source(v, at, &t->index, listed ? 1 : t->m, program_index_terms(t));
     if (t->op == OP_COMBINE_ROWS && t->combine.weighted) {
         check_source(v, at, &t->combine.weight, t->m, t->combine.terms);
@@ -142,13 +143,26 @@ static void check_indexed(struct verifier *v, struct task_place at, const struct
     if (t->index.buffer >= v->p->buffer_count || !buffer_is_control(&v->p->buffers[t->index.buffer]) ||
         t->index.rank != at.rank)
         fail_task(v, "bounds", at, "an index list that is no control buffer of the own rank");
-    if (node && (t->a.offset != 0 || t->k != stack * v->p->buffers[t->a.buffer].rows))
+    if (node && (t->a.offset != 0 || t->index_limit != stack * v->p->buffers[t->a.buffer].rows))
         fail_task(v, "bounds", at, "what is read by index from the node is its whole stacked buffers");
-    if (t->out_count != 1)
-        fail_task(v, "bounds", at, "what is read by index has one target");
+    if (t->op != OP_GEMM && t->out_count != 1)
+        fail_task(v, "bounds", at, "what is gathered or combined has one target");
     if (t->indexed.count &&
-        (t->indexed.rows_per_flag == 0 || (t->k - 1) / t->indexed.rows_per_flag >= t->indexed.count))
+        (t->indexed.rows_per_flag == 0 || (t->index_limit - 1) / t->indexed.rows_per_flag >= t->indexed.count))
         fail_task(v, "flags", at, "an indexed wait with fewer flags than rows need");
+}
+
+/* Of a main loop, only one that is a gemm's and walks no segments: those would move its operand. */
+static void check_by_index(struct verifier *v, struct task_place at, const struct task *t)
+{
+    if (!t->by_index)
+        return;
+    if (t->op != OP_GEMM)
+        fail_task(v, "bounds", at, "only a gemm finds the rows of its operand by index");
+    else if (t->segment_table != NO_TABLE)
+        fail_task(v, "bounds", at, "a segment table and rows by index do not go together");
+    else if (t->a.buffer < v->p->buffer_count && v->p->buffers[t->a.buffer].dtype != DTYPE_BF16)
+        fail_task(v, "bounds", at, "a gemm's rows by index are of bf16");
 }
 
 /* Whether there is room for what a route says of what goes back. */
@@ -165,6 +179,15 @@ static bool back_fits(const struct verifier *v, const struct route *r)
            counts->rows >= r->world.nodes;
 }
 
+static bool pulls_fit(const struct verifier *v, const struct route *r)
+{
+    const struct buffer *b = v->p->buffers;
+
+    return r->pulls < v->p->buffer_count && r->pull_count < v->p->buffer_count && buffer_is_control(&b[r->pulls]) &&
+           buffer_elements(&b[r->pulls]) >= route_pulls_max(r) && buffer_is_control(&b[r->pull_count]) &&
+           buffer_elements(&b[r->pull_count]) >= 1;
+}
+
 static void check_route(struct verifier *v, struct task_place at, const struct task *t)
 {
     const struct buffer *b = v->p->buffers;
@@ -177,28 +200,14 @@ static void check_route(struct verifier *v, struct task_place at, const struct t
         (send ? !buffer_is_control(&b[r->counts]) || b[r->counts].rows < r->world.nodes
               : !buffer_is_control(&b[r->list]) ||
                     b[r->list].rows < route_entries_max(r->capacity, r->tile_rows, route_expert_count(r, at.rank))) ||
-        (r->back != NO_BUFFER && !back_fits(v, r)))
+        (r->back != NO_BUFFER && !back_fits(v, r)) ||
+        (!send && (r->pulls != NO_BUFFER || r->pull_count != NO_BUFFER) && !pulls_fit(v, r)))
         fail_task(v, "bounds", at, "a route whose control buffers have not its table's shape or no room");
 }
 
-static void check_sources(struct verifier *v, struct task_place at, const struct task *t)
+static void check_steps(struct verifier *v, struct task_place at, const struct task *t)
 {
-    if (op_indexes(t->op))
-        check_indexed(v, at, t);
-    if (t->op == OP_ROUTE)
-        check_route(v, at, t);
-    if (t->op == OP_GEMM && t->select.mode == SELECT_ENTRY) {
-        check_source(v, at, &t->a, 1, t->k);
-        check_source(v, at, &t->b, step_extent_b(t, &(struct segment){.k = t->k}).rows, t->k);
-        return;
-    }
-    if (t->epilogue != EPILOGUE_NONE && (t->op != OP_GEMM || t->addend_count > 0))
-        fail_task(v, "bounds", at, "an epilogue is a gemm's, and one without addends");
-    if (t->op == OP_COPY || t->op == OP_PUT)
-        check_source(v, at, &t->a, t->m, t->n);
-    if (t->op == OP_ATTENTION)
-        check_attention(v, at, t);
-    for (uint32_t s = 0; op_walks(t->op) && s < program_step_count(t); s++) {
+    for (uint32_t s = 0; s < program_step_count(t); s++) {
         struct segment segment;
         struct operand a, b;
         struct extent ea, eb;
@@ -206,9 +215,16 @@ static void check_sources(struct verifier *v, struct task_place at, const struct
         program_step(v->p, at.rank, t, s, &segment, &a, &b);
         ea = step_extent_a(t, &segment);
         eb = step_extent_b(t, &segment);
-        check_source(v, at, &a, ea.rows, ea.cols);
+        if (!t->by_index)
+            check_source(v, at, &a, t->select.mode == SELECT_ENTRY ? 1 : ea.rows, ea.cols);
         check_source(v, at, &b, eb.rows, eb.cols);
     }
+}
+
+static void check_addends(struct verifier *v, struct task_place at, const struct task *t)
+{
+    if (t->addend_count > 0 && t->select.mode == SELECT_ENTRY)
+        fail_task(v, "bounds", at, "a work list moves no addends");
     if (t->addend.rank == RANK_NODE && (t->op != OP_REDUCE || t->addend_count != v->p->world.gpus_per_node))
         fail_task(v, "bounds", at, "addends on every GPU of the node are a reduce's, one for each");
     for (uint32_t i = 0; i < t->addend_count; i++) {
@@ -216,6 +232,24 @@ static void check_sources(struct verifier *v, struct task_place at, const struct
 
         check_source(v, at, &o, t->m, t->n);
     }
+}
+
+static void check_sources(struct verifier *v, struct task_place at, const struct task *t)
+{
+    check_by_index(v, at, t);
+    if (task_indexes(t))
+        check_indexed(v, at, t);
+    if (t->op == OP_ROUTE)
+        check_route(v, at, t);
+    if (t->epilogue != EPILOGUE_NONE && (t->op != OP_GEMM || t->addend_count > 0))
+        fail_task(v, "bounds", at, "an epilogue is a gemm's, and one without addends");
+    if (t->op == OP_COPY || t->op == OP_PUT)
+        check_source(v, at, &t->a, t->m, t->n);
+    if (t->op == OP_ATTENTION)
+        check_attention(v, at, t);
+    if (op_walks(t->op))
+        check_steps(v, at, t);
+    check_addends(v, at, t);
 }
 
 static void check_targets(struct verifier *v, struct task_place at, const struct task *t)

@@ -32,11 +32,16 @@ static const struct variant {
     {"ring_attention", "chunk=2KiB tile_m=16 split=1 layout=zigzag order=head depth=1 join=false"},
     {"ring_attention", "chunk=512B tile_m=32 split=3 layout=run order=owner depth=3 send_sms=2"},
     {"ring_attention", "chunk=64KiB tile_m=8 split=0 layout=zigzag order=owner join=true"},
-    {"moe_dispatch_gemm", "chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 group=3 lead=2 join=false"},
-    {"moe_dispatch_gemm", "chunk=64B gather_rows=7 tile_m=24 tile_n=16 depth=3 send_sms=2 comm_sms=2"},
-    {"moe_dispatch_ffn_combine", "chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 combine_rows=5 ahead=1 join=false"},
+    {"moe_dispatch_gemm", "chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 group=3 lead=2 join=false "
+                          "rows=expanded"},
+    {"moe_dispatch_gemm", "chunk=64B gather_rows=7 tile_m=24 tile_n=16 depth=3 send_sms=2 comm_sms=2 rows=in_place"},
+    {"moe_dispatch_gemm", "chunk=512B gather_rows=40 tile_m=16 tile_n=64 group=2 lead=3 rows=once"},
+    {"moe_dispatch_ffn_combine", "chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 combine_rows=5 ahead=1 join=false "
+                                 "rows=expanded"},
     {"moe_dispatch_ffn_combine",
-     "chunk=64B gather_rows=7 tile_m=24 tile_n=16 combine_rows=3 ahead=3 depth=3 send_sms=2 comm_sms=2"},
+     "chunk=64B gather_rows=7 tile_m=24 tile_n=16 combine_rows=3 ahead=3 depth=3 send_sms=2 comm_sms=2 "
+     "rows=in_place"},
+    {"moe_dispatch_ffn_combine", "chunk=512B gather_rows=3 tile_m=16 tile_n=64 combine_rows=2 ahead=2 rows=once"},
 };
 
 static const struct world worlds[] = {{1, 1}, {1, 8}, {2, 2}, {3, 4}, {2, 3}, {1, 3}, {5, 1}};

@@ -7,6 +7,7 @@
 
 #include "backends/backends.h"
 #include "core/check.h"
+#include "core/route.h"
 #include "harness.h"
 #include "kernels/kernels.h"
 #include "kernels/moe_routing.h"
@@ -24,7 +25,8 @@ static const struct kernel *const layers[] = {&moe_dispatch_gemm_kernel, &moe_di
 /* Those of them that a kernel has. */
 static const char *const params[] = {
     "tile_m=16 tile_n=32 chunk=1KiB gather_rows=8 comm_sms=8 combine_rows=4",
-    "tile_m=8 tile_n=16 chunk=64B gather_rows=3 comm_sms=4 depth=3 combine_rows=3 ahead=2 join=false",
+    "tile_m=8 tile_n=16 chunk=64B gather_rows=3 comm_sms=4 depth=3 combine_rows=3 ahead=2 join=false rows=once",
+    "tile_m=16 tile_n=16 chunk=256B gather_rows=5 comm_sms=4 combine_rows=3 ahead=3 rows=in_place",
 };
 
 static const uint64_t seeds[] = {1, 2, 3};
@@ -77,7 +79,7 @@ START_TEST(routings_are_exact)
     int seed = harness_digit(&i, COUNT(seeds)), w = harness_digit(&i, COUNT(worlds)),
         p = harness_digit(&i, MOE_PROBLEMS);
     const struct kernel *k = layers[harness_digit(&i, COUNT(layers))];
-    int text = (seed + w + p) % COUNT(params); /* both of them, and both forms, over seeds and backends */
+    int text = (seed + w + p) % COUNT(params); /* all of them, and both forms, over seeds and backends */
     enum form form = (seed / 2 + w + i) % 2 ? FORM_UNFUSED : FORM_FUSED;
     struct moe_problem moe = moe_problems[p];
     struct outcome *o;
@@ -164,6 +166,84 @@ START_TEST(traffic_between_nodes_is_sparse)
     ck_assert_uint_eq(o->result.put_bytes, sparse);
     ck_assert(nodes[n] == 2 || sparse < dense);
     free(o);
+}
+END_TEST
+
+/* How many of the token's choices are experts of that rank. */
+static uint64_t pairs_of(const struct moe_problem *moe, struct world world, uint64_t epoch, uint64_t token,
+                         uint32_t rank)
+{
+    int32_t choices[MOE_TOP_K_MAX];
+    uint64_t count = 0;
+
+    moe_choices(moe, 9, epoch, token, choices);
+    for (uint64_t j = 0; j < moe->top_k; j++)
+        count += part_of(moe->experts, world_ranks(world), (uint64_t)choices[j]) == rank;
+    return count;
+}
+
+/* Rows that come from peers over all epochs: each token to a rank that wants it, once or once a pair; it stands on the
+ * GPU of its own rail. */
+static uint64_t rows_of_peers(const struct moe_problem *moe, struct world world, uint64_t epochs, bool once)
+{
+    uint32_t ranks = world_ranks(world);
+    uint64_t rows = 0;
+
+    for (uint64_t epoch = 1; epoch <= epochs; epoch++)
+        for (uint64_t token = 0; token < moe->tokens; token++)
+            for (uint32_t rank = 0; rank < ranks; rank++) {
+                uint64_t pairs = pairs_of(moe, world, epoch, token, rank);
+
+                if (world_gpu(world, part_of(moe->tokens, ranks, token)) != world_gpu(world, rank))
+                    rows += once ? pairs > 0 : pairs;
+            }
+    return rows;
+}
+
+static uint64_t nvlink_bytes(const struct moe_problem *moe, uint64_t hidden, struct world world, const char *text,
+                             uint64_t *epochs_out)
+{
+    struct moe_problem wide = *moe;
+    uint64_t bytes = UINT64_MAX;
+    struct outcome *o;
+
+    wide.hidden = hidden;
+    o = run(layers[0], backend_named("sim"), &wide, world, text, FORM_FUSED, 9, "engine=alone"); /* several runs */
+    ck_assert_msg(o->result.status == ST_OK, "%s", o->result.report);
+    for (uint32_t i = 0; i < o->result.link_count; i++)
+        if (strcmp(o->result.links[i].name, "nvlink in") == 0)
+            bytes = o->result.links[i].bytes;
+    *epochs_out = o->result.epochs;
+    free(o);
+    return bytes;
+}
+
+/* What is control does not grow with a token's width.  _i: routing, and one node or two. */
+START_TEST(traffic_inside_a_node_is_each_token_once)
+{
+    static const struct {
+        const char *text;
+        bool once;
+        uint64_t times;
+    } sources[] = {
+        {"tile_m=16 tile_n=32 gather_rows=8 comm_sms=8 chunk=1KiB rows=once", true, 1},
+        {"tile_m=16 tile_n=32 gather_rows=8 comm_sms=8 chunk=1KiB rows=expanded", false, 1},
+        {"tile_m=16 tile_n=32 gather_rows=8 comm_sms=8 chunk=1KiB rows=in_place", false, 2}, /* columns of tiles */
+    };
+    int i = _i, routing = harness_digit(&i, 4);
+    struct world world = {(uint32_t)i + 1, 4};
+    struct moe_problem moe = {
+        .tokens = 200, .inter = 40, .experts = 32, .top_k = 4, .routing = (uint32_t)routing, .capacity = 1e3};
+
+    if (!harness_can_run(backend_named("sim")))
+        return;
+    for (int k = 0; k < COUNT(sources); k++) {
+        uint64_t epochs, narrow = nvlink_bytes(&moe, 16, world, sources[k].text, &epochs);
+        uint64_t wide = nvlink_bytes(&moe, 48, world, sources[k].text, &epochs);
+        uint64_t rows = rows_of_peers(&moe, world, epochs, sources[k].once) * sources[k].times;
+
+        ck_assert_uint_eq(wide - narrow, rows * (48 - 16) * 2);
+    }
 }
 END_TEST
 
@@ -319,6 +399,7 @@ int main(void)
     shard_add_loop_test(tc, overflow_drops_what_it_says, COUNT(worlds) * MOE_PROBLEMS * COUNT(layers));
     shard_add_loop_test(tc, overflow_is_an_error_otherwise, backend_count());
     shard_add_loop_test(tc, traffic_between_nodes_is_sparse, 12 * COUNT(layers));
+    shard_add_loop_test(tc, traffic_inside_a_node_is_each_token_once, 8);
     shard_add_loop_test(tc, faults_leave_the_bound, 2 * FAULT_COUNT);
     shard_add_loop_test(tc, choices_differ_and_change, MOE_PROBLEMS);
     suite_add_tcase(suite, tc);

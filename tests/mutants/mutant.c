@@ -267,7 +267,7 @@ const struct machine mutant_machine = {.gpu = {.model = "test", .sms = 32}};
         {{nodes, gpus}, problem, "panels=2"}, {{nodes, gpus}, problem, "inter=direct"},            \
         {{nodes, gpus}, problem, "inter=ring"}, {{nodes, gpus}, problem, "reduce=crew"},           \
         {{nodes, gpus}, problem, "join=false"}, {{nodes, gpus}, problem, "split=1"},               \
-        {{nodes, gpus}, problem, "layout=zigzag"}
+        {{nodes, gpus}, problem, "layout=zigzag"}, {{nodes, gpus}, problem, "rows=in_place"}
 
 /* A kernel reads the members of its family. */
 #define USUAL                                                                                      \
@@ -304,6 +304,7 @@ static bool fill_params(const struct kernel *k, const char *setting, void *param
     set_option(k, params, "tile_n", "16");
     set_option(k, params, "chunk", "512B");
     set_option(k, params, "combine_rows", "2");
+    set_option(k, params, "gather_rows", "5");
     snprintf(key, sizeof key, "%s", setting);
     value = strchr(key, '=');
     if (!value)

@@ -15,6 +15,7 @@ struct script {
     uint64_t lengths[SCRIPT_RANKS][PROGRAM_QUEUES_MAX];
     struct segment segments[SCRIPT_TASKS]; /* one table for all ranks */
     uint32_t segment_count;
+    struct io_slice input; /* of every rank, if it has rows; who sets it sets job.kernel, too */
 
     struct machine machine;
     struct problem problem;

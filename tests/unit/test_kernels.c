@@ -125,13 +125,14 @@ static void check_task(const struct program *p, uint32_t rank, const struct task
         program_step(p, rank, t, s, &seg, &a, &b);
         ea = step_extent_a(t, &seg);
         eb = step_extent_b(t, &seg);
-        check_operand(p, &a, t->select.mode == SELECT_ENTRY ? 1 : ea.rows, ea.cols);
+        if (!t->by_index)
+            check_operand(p, &a, t->select.mode == SELECT_ENTRY ? 1 : ea.rows, ea.cols);
         check_operand(p, &b, eb.rows, eb.cols);
         check_wait(p, rank, &seg.wait);
     }
     if (t->op == OP_COPY || t->op == OP_PUT)
         check_operand(p, &t->a, t->m, t->n);
-    if (op_indexes(t->op))
+    if (task_indexes(t))
         check_operand(p, &t->index, t->select.mode == SELECT_ENTRY ? 1 : t->m, program_index_terms(t));
     if (t->op == OP_COMBINE_ROWS && t->combine.weighted)
         check_operand(p, &t->combine.weight, t->m, t->combine.terms);

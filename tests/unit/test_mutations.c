@@ -8,6 +8,7 @@
 #include "../mutants/mutant.h"
 #include "../shard.h"
 #include "../suite.h"
+#include "core/route.h"
 #include "core/verify/verify.h"
 #include "kernels/kernels.h"
 
@@ -157,6 +158,101 @@ START_TEST(every_mutation_is_refused)
 }
 END_TEST
 
+/* A GEMM's indexed wait alone, whatever other forms of the same program would show.  _i: kernel, and where it reads. */
+START_TEST(a_gemm_by_index_needs_its_indexed_wait)
+{
+    static const char *const settings[] = {"rows=once", "rows=in_place"}, *const groups[] = {"gathered", "ready"};
+    const struct kernel *k = _i / 2 ? &moe_dispatch_ffn_combine_kernel : &moe_dispatch_gemm_kernel;
+    struct mutant m = {.mutation = DROP_WAIT, .buffer = UINT32_MAX};
+    struct mutant_shape shape = mutant_shapes[0];
+    struct verify_report report;
+    struct problem global;
+    struct program p;
+
+    shape.world = (struct world){2, 2};
+    shape.setting = settings[_i % 2];
+    ck_assert(mutant_shape_emit(k, FORM_FUSED, &shape, &mutant_machine, &m.inner));
+    global = k->global(&shape.problem, shape.world);
+    ck_assert_int_eq(verify_program(&m.inner, &global, 1024, &report), ST_OK);
+    while (strcmp(m.inner.queues[m.queue].name, "compute") != 0)
+        m.queue++;
+    while (strcmp(m.inner.flag_groups[m.group].name, groups[_i % 2]) != 0)
+        m.group++;
+    for (m.mutation = DROP_WAIT; m.mutation <= HALVE_WAIT; m.mutation++) {
+        if (m.mutation == DROP_SIGNAL || !mutant_applies(&m))
+            continue;
+        p = mutant_program(&m);
+        ck_assert_int_eq(verify_program(&p, &global, 1024, &report), ST_WRONG);
+        ck_assert_ptr_nonnull(strstr(report.text, m.mutation == DROP_WAIT ? "race: " : "fewer flags"));
+    }
+    program_fini(&m.inner);
+}
+END_TEST
+
+/* ---- what a GEMM by index, and a list of pulls, must not be ---- */
+
+static struct program straight;
+
+enum bend { BY_INDEX_COPY, BY_INDEX_TABLE, BY_INDEX_F32, LIMIT_TOO_HIGH, FLAGS_TOO_FEW, PULLS_WITHOUT_COUNT, BENDS };
+
+static enum bend bend;
+
+static void bent_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t index, struct task *t)
+{
+    static struct route bent;
+
+    (void)p;
+    program_task(&straight, rank, queue, index, t);
+    t->by_index |= bend == BY_INDEX_COPY && t->op == OP_COPY;
+    if (bend == PULLS_WITHOUT_COUNT && t->op == OP_ROUTE) {
+        bent = *t->route;
+        bent.pull_count = NO_BUFFER;
+        t->route = &bent;
+    }
+    if (t->op != OP_GEMM || !t->by_index)
+        return;
+    t->index_limit += bend == LIMIT_TOO_HIGH;
+    t->indexed.count -= bend == FLAGS_TOO_FEW;
+    if (bend == BY_INDEX_TABLE)
+        t->segment_table = 0;
+}
+
+static uint64_t straight_length(const struct program *p, uint32_t rank, uint32_t queue)
+{
+    (void)p;
+    return program_queue_length(&straight, rank, queue);
+}
+
+static uint64_t straight_total(const struct program *p, uint32_t rank, uint32_t flag)
+{
+    (void)p;
+    return program_flag_total(&straight, rank, flag);
+}
+
+START_TEST(what_is_not_as_it_must_be_is_refused)
+{
+    static const struct program_ops ops = {
+        .queue_length = straight_length, .task = bent_task, .flag_total = straight_total};
+    static const char *const says[BENDS] = {"only a gemm finds", "do not go together", "are of bf16",
+                                            "inside its buffer", "fewer flags",        "no room"};
+    struct mutant_shape shape = mutant_shapes[0];
+    struct verify_report report;
+    struct program p;
+
+    bend = (enum bend)_i;
+    shape.setting = "rows=once";
+    ck_assert(mutant_shape_emit(&moe_dispatch_gemm_kernel, FORM_FUSED, &shape, &mutant_machine, &straight));
+    p = straight;
+    p.ops = &ops;
+    for (uint32_t b = 0; bend == BY_INDEX_F32 && b < p.buffer_count; b++)
+        if (strcmp(p.buffers[b].name, "rows") == 0)
+            p.buffers[b].dtype = DTYPE_F32;
+    ck_assert_int_eq(verify_program(&p, NULL, 1024, &report), ST_WRONG);
+    ck_assert_msg(strstr(report.text, says[_i]) != NULL, "%s", report.text);
+    program_fini(&straight);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("mutations");
@@ -167,6 +263,8 @@ int main(void)
         kernel_count++;
     tcase_set_timeout(tc, 300);
     shard_add_loop_test(tc, every_mutation_is_refused, 2 * kernel_count);
+    tcase_add_loop_test(tc, a_gemm_by_index_needs_its_indexed_wait, 0, 4);
+    tcase_add_loop_test(tc, what_is_not_as_it_must_be_is_refused, 0, BENDS);
     suite_add_tcase(s, tc);
     return suite_run(s);
 }

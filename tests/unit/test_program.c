@@ -178,6 +178,30 @@ START_TEST(an_empty_wait_is_none)
 }
 END_TEST
 
+/* Entry {group 1, first 7, 5 rows} from its row 2 on.  _i: the place in its list. */
+START_TEST(a_list_moves_the_index_of_a_gemm_by_index)
+{
+    struct task t = {.op = OP_GEMM, .m = 4, .n = 2, .k = 8, .by_index = true, .out_count = 1};
+    bool moves = _i == 0;
+
+    t.select = (struct selection){moves ? SELECT_ENTRY : SELECT_GROUP, 0, 0, 2, 16};
+    t.a = (struct operand){0, 0, 24, 8};
+    t.index = (struct operand){0, 1, 3, 1};
+    t.out[0] = (struct operand){0, 2, 1, 10};
+    ck_assert(task_indexes(&t));
+    ck_assert_uint_eq(program_index_terms(&t), 1);
+    ck_assert_uint_eq(program_index_cols(&t), 8);
+    program_select(&t, 1, 7, 5);
+    ck_assert_uint_eq(t.m, 3);
+    ck_assert_uint_eq(t.a.offset, 24);
+    ck_assert_uint_eq(t.b.offset, 16);
+    ck_assert_uint_eq(t.index.offset, moves ? 3 + 9 : 3);
+    ck_assert_uint_eq(t.out[0].offset, moves ? 1 + 9 * 10 : 1);
+    program_select(&t, 0, 0, 0);
+    ck_assert(!task_indexes(&t)); /* nothing is left of it */
+}
+END_TEST
+
 START_TEST(fini_takes_a_zeroed_program)
 {
     struct program zero = {0};
@@ -203,6 +227,7 @@ int main(void)
     tcase_add_test(tc, tasks_are_counted_over_ranks);
     tcase_add_test(tc, crews_list_queues_in_order);
     tcase_add_test(tc, an_empty_wait_is_none);
+    tcase_add_loop_test(tc, a_list_moves_the_index_of_a_gemm_by_index, 0, 2);
     tcase_add_test(tc, fini_takes_a_zeroed_program);
     suite_add_tcase(suite, tc);
     return suite_run(suite);

@@ -149,7 +149,7 @@ START_TEST(dynamic_work_names_where_it_looks)
     uint32_t list = program_add_buffer(&p, (struct buffer){"list", DTYPE_I32, 8, 3, 1});
     uint32_t index = program_add_buffer(&p, (struct buffer){"index", DTYPE_I32, 256, 1, 1});
     uint32_t counts = program_add_buffer(&p, (struct buffer){"counts", DTYPE_I32, 2, 1, 1});
-    struct task t = {.op = OP_GATHER_ROWS, .m = 8, .n = 512, .k = 4 * 256, .segment_table = NO_TABLE};
+    struct task t = {.op = OP_GATHER_ROWS, .m = 8, .n = 512, .index_limit = 4 * 256, .segment_table = NO_TABLE};
 
     t.a = (struct operand){RANK_NODE, A, 0, 512};
     t.index = (struct operand){1, index, 0, 1};
@@ -165,6 +165,31 @@ START_TEST(dynamic_work_names_where_it_looks)
     t.select = (struct selection){SELECT_COUNT, counts, 1, 0, 0};
     task_store_to(&t, (struct operand){5, A, 0, 512});
     ck_assert_str_eq(print(&p, &t), "put #7  rank 5 A[0..7, 0..511] = A[0..7, 0..511]  as many rows as counts[1]");
+    program_fini(&p);
+}
+END_TEST
+
+START_TEST(a_gemm_by_index_names_its_list)
+{
+    struct program p = make_program();
+    uint32_t list = program_add_buffer(&p, (struct buffer){"list", DTYPE_I32, 8, 3, 1});
+    uint32_t index = program_add_buffer(&p, (struct buffer){"index", DTYPE_I32, 256, 1, 1});
+    struct task t = {.op = OP_GEMM, .m = 16, .n = 32, .k = 512, .segment_table = NO_TABLE, .by_index = true};
+
+    t.a = (struct operand){1, A, 0, 512};
+    t.b = (struct operand){1, B, 0, 512};
+    t.index = (struct operand){1, index, 0, 1};
+    t.index_limit = 100;
+    t.indexed = (struct indexed_wait){0, 4, 32};
+    t.select = (struct selection){SELECT_ENTRY, list, 2, 0, 64 * 512};
+    task_store_to(&t, (struct operand){1, B, 0, 512});
+    ck_assert_str_eq(print(&p, &t),
+                     "gemm #7  B[0..15, 0..31] = A[0..99, 0..511] by index[0..15, 0] x B[0..31, 0..511]  "
+                     "(each row waits for its flag of ready[0..3], 32 rows a flag)  moved to entry list[2]");
+    t.a.rank = RANK_NODE;
+    t.indexed.count = 0;
+    ck_assert_str_eq(print(&p, &t), "gemm #7  B[0..15, 0..31] = node A[0..255, 0..511] by index[0..15, 0] x "
+                                    "B[0..31, 0..511]  moved to entry list[2]");
     program_fini(&p);
 }
 END_TEST
@@ -192,7 +217,7 @@ START_TEST(sums_name_their_rows_and_weights)
     struct program p = make_program();
     uint32_t back = program_add_buffer(&p, (struct buffer){"back", DTYPE_I32, 64, 4, 1});
     uint32_t weights = program_add_buffer(&p, (struct buffer){"weights", DTYPE_F32, 64, 4, 1});
-    struct task t = {.op = OP_COMBINE_ROWS, .m = 8, .n = 512, .k = 4 * 256, .segment_table = NO_TABLE};
+    struct task t = {.op = OP_COMBINE_ROWS, .m = 8, .n = 512, .index_limit = 4 * 256, .segment_table = NO_TABLE};
 
     t.a = (struct operand){RANK_NODE, A, 0, 512};
     t.index = (struct operand){1, back, 32, 4};
@@ -215,6 +240,7 @@ int main(void)
     tcase_add_test(tc, node_lag_and_addends_are_shown);
     tcase_add_test(tc, a_put_without_data_is_a_signal);
     tcase_add_test(tc, dynamic_work_names_where_it_looks);
+    tcase_add_test(tc, a_gemm_by_index_names_its_list);
     tcase_add_test(tc, experts_name_their_group_and_their_epilogue);
     tcase_add_test(tc, sums_name_their_rows_and_weights);
     tcase_add_test(tc, what_does_not_fit_says_so);

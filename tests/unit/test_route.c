@@ -12,7 +12,7 @@
 
 /* Eight tokens, two a rank; four experts, one a rank; two choices a token. */
 enum { RANKS = 4, TOKENS = 8, TOP_K = 2, EXPERTS = 4, SLOT = 3, WIDTH = 4, ROOM = 8, LIST = 9 };
-enum { TABLE, COUNTS, SEND_INDEX, INDEX, ENTRIES, BACK, SEND_BACK, HELD, ROWS, WEIGHTS, SUMS };
+enum { TABLE, COUNTS, SEND_INDEX, INDEX, ENTRIES, BACK, SEND_BACK, PULLS, PULL_COUNT, HELD, ROWS, WEIGHTS, SUMS };
 
 static struct program program;
 static uint8_t *windows[RANKS];
@@ -48,6 +48,8 @@ static void open_windows(void)
     program_add_buffer(&program, (struct buffer){"list", DTYPE_I32, LIST, 3, 1});
     program_add_buffer(&program, (struct buffer){"back", DTYPE_I32, 2 * SLOT, TOP_K, 1});
     program_add_buffer(&program, (struct buffer){"send_back", DTYPE_I32, SLOT, 2, 1});
+    program_add_buffer(&program, (struct buffer){"pulls", DTYPE_I32, TOKENS, 1, 1});
+    program_add_buffer(&program, (struct buffer){"pull_count", DTYPE_I32, 1, 1, 1});
     program_add_buffer(&program, (struct buffer){"held", DTYPE_BF16, 2 * SLOT, WIDTH, 1});
     program_add_buffer(&program, (struct buffer){"rows", DTYPE_BF16, ROOM, WIDTH, 1});
     program_add_buffer(&program, (struct buffer){"weights", DTYPE_F32, 2, 3, 1});
@@ -70,7 +72,9 @@ static void open_windows(void)
                                 .counts = COUNTS,
                                 .index = INDEX,
                                 .list = ENTRIES,
-                                .back = NO_BUFFER};
+                                .back = NO_BUFFER,
+                                .pulls = NO_BUFFER,
+                                .pull_count = NO_BUFFER};
     route_to = route_from;
     route_to.kind = ROUTE_SEND;
     route_to.index = SEND_INDEX;
@@ -167,6 +171,112 @@ START_TEST(aligned_entries_have_a_place_each)
 }
 END_TEST
 
+static void want_pulls(uint32_t rank, const int32_t *want, int32_t count)
+{
+    ck_assert_int_eq(*control(rank, PULL_COUNT), count);
+    ck_assert_mem_eq(control(rank, PULLS), want, (size_t)count * sizeof *want);
+}
+
+/* Of eight experts rank 0 has 0 and 1.  Expert 0's entries are tokens {0, 2}, {3, 4}, {6, 7}, expert 1's {0, 3}, {6};
+ * those of the own node's tokens come first, then those that end with 4, 6 and 7. */
+START_TEST(a_row_is_pulled_once_when_it_is_first_mentioned)
+{
+    static const int32_t stack = 2 * SLOT;
+    const int32_t pulls[] = {0, stack, stack + 1, SLOT, stack + SLOT, stack + SLOT + 1};
+    static const int32_t index[] = {0, 1, 2, 3, 4, 5, 0, 2, 4};
+    static const int32_t entries[] = {0, 0, 2, 1, 6, 2, 0, 2, 2, 1, 8, 1, 0, 4, 2, 0, 0, 0};
+
+    route_from.experts = 8;
+    route_from.capacity = 9;
+    route_from.pulls = PULLS;
+    route_from.pull_count = PULL_COUNT;
+    ck_assert_uint_eq(route(0, &route_from), 0);
+    ck_assert_mem_eq(control(0, ENTRIES), entries, sizeof entries);
+    ck_assert_mem_eq(control(0, INDEX), index, sizeof index);
+    want_pulls(0, pulls, 6);
+    route(2, &route_from); /* has no expert at all */
+    want_pulls(2, pulls, 0);
+}
+END_TEST
+
+/* Four pairs are kept: tokens 0 and 2 of expert 0, 0 and 3 of expert 1. */
+START_TEST(what_is_dropped_is_not_pulled)
+{
+    static const int32_t stack = 2 * SLOT;
+    const int32_t pulls[] = {0, stack, stack + 1};
+    static const int32_t index[] = {0, 1, 0, 2};
+
+    route_from.experts = 8;
+    route_from.capacity = 4;
+    route_from.aligned = true;
+    route_from.pulls = PULLS;
+    route_from.pull_count = PULL_COUNT;
+    ck_assert_uint_eq(route(0, &route_from), 5);
+    ck_assert_mem_eq(control(0, INDEX), index, sizeof index);
+    want_pulls(0, pulls, 3);
+}
+END_TEST
+
+static uint32_t draw_table(uint32_t state)
+{
+    for (int i = 0; i < TOKENS; i++) {
+        state = state * 1664525 + 1013904223; /* Numerical Recipes' generator */
+        int32_t expert = (int32_t)(state >> 24) % EXPERTS, other = (expert + 1 + (int32_t)(state >> 20) % 3) % EXPERTS;
+
+        for (uint32_t rank = 0; rank < RANKS; rank++) {
+            control(rank, TABLE)[TOP_K * i] = expert;
+            control(rank, TABLE)[TOP_K * i + 1] = other;
+        }
+    }
+    return state;
+}
+
+/* The same list, the same rows through the list of pulls, which are counted up as the entries mention them. */
+static void compare_pulls(uint32_t rank, const int32_t *index, const int32_t *entries)
+{
+    const int32_t *pulls = control(rank, PULLS), *places = control(rank, INDEX);
+    int32_t seen = 0;
+
+    ck_assert_mem_eq(control(rank, ENTRIES), entries, 3 * LIST * sizeof *entries);
+    for (int e = 0; e < LIST; e++)
+        for (int32_t i = entries[3 * e + 1]; i < entries[3 * e + 1] + entries[3 * e + 2]; i++) {
+            ck_assert_int_le(places[i], seen);
+            ck_assert_int_eq(pulls[places[i]], index[i]);
+            for (int32_t k = 0; k < places[i]; k++)
+                ck_assert_int_ne(pulls[k], index[i]);
+            seen += places[i] == seen;
+        }
+    ck_assert_int_eq(*control(rank, PULL_COUNT), seen);
+}
+
+/* _i: bit 0 chooses aligned lists with a way back, bit 1 two experts a rank, bit 2 a capacity that drops some. */
+START_TEST(pulls_are_the_index_without_repetitions)
+{
+    struct route once;
+    uint32_t state = 1;
+
+    route_from.aligned = _i & 1;
+    route_from.back = _i & 1 ? BACK : NO_BUFFER;
+    route_from.experts = _i & 2 ? 2 * EXPERTS : EXPERTS;
+    route_from.capacity = _i & 4 ? 3 : 14;
+    once = route_from;
+    once.pulls = PULLS;
+    once.pull_count = PULL_COUNT;
+    for (int run = 0; run < 50; run++) {
+        state = draw_table(state);
+        for (uint32_t rank = 0; rank < RANKS; rank++) {
+            int32_t index[2 * LIST], entries[3 * LIST];
+            uint64_t dropped = route(rank, &route_from);
+
+            memcpy(index, control(rank, INDEX), sizeof index);
+            memcpy(entries, control(rank, ENTRIES), sizeof entries);
+            ck_assert_uint_eq(route(rank, &once), dropped);
+            compare_pulls(rank, index, entries);
+        }
+    }
+}
+END_TEST
+
 START_TEST(a_token_knows_where_its_sums_come_back)
 {
     static const int32_t want[] = {0, -1, -1, SLOT};
@@ -186,7 +296,7 @@ END_TEST
 
 static struct task gather(void)
 {
-    struct task t = {.op = OP_GATHER_ROWS, .m = 2, .n = WIDTH, .k = 2 * 2 * SLOT, .out_count = 1};
+    struct task t = {.op = OP_GATHER_ROWS, .m = 2, .n = WIDTH, .index_limit = 2 * 2 * SLOT, .out_count = 1};
 
     t.a = (struct operand){RANK_NODE, HELD, 0, WIDTH};
     t.index = (struct operand){2, INDEX, 0, 1};
@@ -228,7 +338,7 @@ END_TEST
  * _i: without weights. */
 START_TEST(combine_sums_what_is_not_dropped)
 {
-    struct task t = {.op = OP_COMBINE_ROWS, .m = 2, .n = WIDTH, .k = 2 * 2 * SLOT, .out_count = 1};
+    struct task t = {.op = OP_COMBINE_ROWS, .m = 2, .n = WIDTH, .index_limit = 2 * 2 * SLOT, .out_count = 1};
     static const int32_t index[] = {2 * SLOT + 5, -1, 1, -1, -1, -1};
     float *weights = (float *)(void *)(windows[2] + program_buffer_offset(&program, WEIGHTS, 1));
 
@@ -307,6 +417,9 @@ int main(void)
     tcase_add_test(tc, what_does_not_fit_is_counted);
     tcase_add_test(tc, rows_are_found_again_on_the_way_back);
     tcase_add_test(tc, aligned_entries_have_a_place_each);
+    tcase_add_test(tc, a_row_is_pulled_once_when_it_is_first_mentioned);
+    tcase_add_test(tc, what_is_dropped_is_not_pulled);
+    tcase_add_loop_test(tc, pulls_are_the_index_without_repetitions, 0, 8);
     tcase_add_test(tc, a_token_knows_where_its_sums_come_back);
     tcase_add_test_raise_signal(tc, experts_that_do_not_exist_are_refused, SIGABRT);
     tcase_add_test(tc, gather_reads_the_node_by_index);

@@ -163,6 +163,47 @@ START_TEST(a_pull_goes_at_the_pull_rate)
 }
 END_TEST
 
+/* Of 128 rows the first so many are row i of rank 1, the others of rank 0. */
+static uint64_t rows_of_peer;
+
+static void index_rows(const struct problem *problem, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                       int32_t *out)
+{
+    (void)problem, (void)seed, (void)epoch;
+    for (uint64_t i = row; i < row + rows; i++)
+        out[i - row] = (int32_t)(i < rows_of_peer ? 1024 + i : i);
+}
+
+/* A task of one and a quarter microseconds whose rows of 2 KiB a peer may hold. */
+static double gemm_by_index_us(uint64_t far)
+{
+    struct kernel kernel;
+    struct task *t;
+
+    script_init(&s, 1, 2);
+    kernel = *s.job.kernel;
+    kernel.control = index_rows;
+    s.job.kernel = &kernel;
+    s.input = (struct io_slice){.role = IO_INPUT, .rows = 128, .cols = 1};
+    s.input.buffer = program_add_buffer(&s.program, (struct buffer){"index", DTYPE_I32, 128, 1, 1});
+    s.machine.gemm.steps[0].step_ps = US / 64;
+    rows_of_peer = far;
+    t = script_gemm(&s, 0, COMPUTE, 1024, 0);
+    t->by_index = true;
+    t->a.rank = RANK_NODE;
+    t->index = (struct operand){0, s.input.buffer, 0, 1};
+    t->index_limit = 2 * 1024;
+    return (double)script_time_ps(&s) / US;
+}
+
+START_TEST(rows_by_index_are_pulled_from_who_has_them)
+{
+    ck_assert_double_eq_tol(gemm_by_index_us(0), 0.5 + 1 + 0.25, 1e-3);
+    ck_assert_double_eq_tol(gemm_by_index_us(64), 1 + 4, 1e-3); /* beside the rest */
+    ck_assert_double_eq_tol(gemm_by_index_us(128), 1 + 8, 1e-3);
+}
+END_TEST
+
 START_TEST(peers_share_a_push_unless_the_switch_multicasts)
 {
     script_init(&s, 1, 4);
@@ -611,6 +652,7 @@ int main(void)
     tcase_add_test(time, late_waits_overlap_the_main_loop);
     tcase_add_test(time, copies_stream);
     tcase_add_test(time, a_pull_goes_at_the_pull_rate);
+    tcase_add_test(time, rows_by_index_are_pulled_from_who_has_them);
     tcase_add_test(time, peers_share_a_push_unless_the_switch_multicasts);
     tcase_add_test(time, a_reduction_costs_the_bytes_it_moves);
     tcase_add_test(time, a_switch_adds_on_the_way);

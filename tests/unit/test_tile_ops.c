@@ -221,6 +221,45 @@ START_TEST(swiglu_pairs_gate_and_up)
 }
 END_TEST
 
+/* Rows 6 of rank 3, 1 of rank 2 and 6 of rank 3 again, of the node's stacked copies (_i: or of rank 3 alone), each
+ * twice as wide as one block of the main loop is deep, so that blocks begin inside rows. */
+START_TEST(gemm_finds_its_rows_by_index)
+{
+    enum { HELD, WEIGHTS, RESULT, INDEX, WIDE = 2 * 300, COPY = 7 };
+    struct program wide = {.world = {2, 2}};
+    struct task t = {
+        .op = OP_GEMM, .m = 3, .n = 1, .k = WIDE, .segment_table = NO_TABLE, .out_count = 1, .by_index = true};
+    const int32_t index[] = {_i ? 6 : COPY + 6, 1, _i ? 6 : COPY + 6};
+    float *out;
+
+    program_add_buffer(&wide, (struct buffer){"held", DTYPE_BF16, COPY, WIDE, 1});
+    program_add_buffer(&wide, (struct buffer){"weights", DTYPE_BF16, 1, WIDE, 1});
+    program_add_buffer(&wide, (struct buffer){"result", DTYPE_F32, 4, 1, 1});
+    program_add_buffer(&wide, (struct buffer){"index", DTYPE_I32, 4, 1, 1});
+    for (int i = 0; i < RANKS; i++) {
+        windows[i] = realloc(windows[i], program_window_bytes(&wide));
+        memset(windows[i], 0, program_window_bytes(&wide));
+    }
+    program = wide;
+    for (uint64_t k = 0; k < WIDE; k++) {
+        set(3, HELD, 1, 6 * WIDE + k, 1);
+        set(_i ? 3 : 2, HELD, 1, WIDE + k, k % 2 ? 3 : 0);
+        set(2, WEIGHTS, 1, k, k < WIDE / 2 ? 1 : -2);
+    }
+    memcpy(at(2, INDEX, 1, 1), index, sizeof index);
+    t.a = (struct operand){_i ? 3 : RANK_NODE, HELD, 0, WIDE};
+    t.b = (struct operand){2, WEIGHTS, 0, WIDE};
+    t.index = (struct operand){2, INDEX, 1, 1};
+    t.index_limit = _i ? COPY : 2 * COPY;
+    t.out[0] = (struct operand){2, RESULT, 0, 1};
+    gemm(2, 1, &t);
+    out = at(2, RESULT, 1, 0);
+    ck_assert_float_eq(out[0], -300);
+    ck_assert_float_eq(out[1], 150 * 3 - 150 * 6);
+    ck_assert_float_eq(out[2], -300);
+}
+END_TEST
+
 START_TEST(empty_gemm_does_nothing)
 {
     struct task t = {.op = OP_GEMM, .m = 0, .n = 4, .k = 4, .segment_table = NO_TABLE, .out_count = 1};
@@ -351,6 +390,7 @@ int main(void)
     tcase_add_test(tc, gemm_walks_segments);
     tcase_add_test(tc, gemm_rounds_once_behind_the_addends);
     tcase_add_test(tc, swiglu_pairs_gate_and_up);
+    tcase_add_loop_test(tc, gemm_finds_its_rows_by_index, 0, 2);
     tcase_add_test(tc, empty_gemm_does_nothing);
     tcase_add_test(tc, copy_to_the_node_leaves_its_source);
     tcase_add_test(tc, copy_converts);
