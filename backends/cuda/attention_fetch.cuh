@@ -63,9 +63,6 @@ PTX void feed_task(const site &s, attention_fetcher &a, const gpu_task &t, uint3
     attention_feed &f = feed_at(s, slot);
 
     look_up(s, t, f, lane);
-    if (t.addends > 2) /* it has stood in memory for long */
-        for (uint32_t row = lane; row < t.m; row += 32)
-            bulk_prefetch((f.before.address + (uint64_t)row * f.before.ld * 4) & ~UINT64_C(15), t.n * 4);
     if (lane == 0) {
         f.queries_loaded = a.follows;
         if (a.follows) {
