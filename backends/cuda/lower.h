@@ -61,8 +61,8 @@ struct lowered {
 
 /* ST_OK; ST_INPUT or ST_MEMORY with the reason in out->why. */
 enum status lower_program(const struct program *p, const struct placement *ranks, struct lowered *out);
-bool lowered_attends(const struct lowered *l); /* some task is an attention */
-void lowered_free(struct lowered *l);          /* safe on a zeroed one */
+unsigned lowered_needs(const struct lowered *l); /* GPU_NEEDS_* */
+void lowered_free(struct lowered *l);            /* safe on a zeroed one */
 
 void *gpu_table_add(struct gpu_table *t, size_t item_bytes, const void *item); /* NULL: out of memory */
 

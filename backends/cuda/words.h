@@ -57,6 +57,9 @@ enum gpu_kind {
     GPU_KIND_COUNT,
 };
 
+/* What a program's tasks need beside GEMMs, copies, sums and puts: a kernel each, and one for both. */
+enum { GPU_NEEDS_ATTENTION = 1, GPU_NEEDS_DYNAMIC = 2 };
+
 /* Dynamic work.  With `select` a link behind the signals says where to look; the fetcher looks, and
  * writes what is left of the task into its copy: kind, m, a_row, b_row, down.
  *
