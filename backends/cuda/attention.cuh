@@ -28,7 +28,7 @@ template <int D> PTX void take_queries(const site &s, consumer &c, attending<D> 
     for (int i = 0; i < D / 16; i++) {
         uint32_t r[4];
 
-        matrix_load_x4(staging_address(s, c, QUERIES_BOX * 8 + 2 * i), r);
+        matrix_load_x4(s.shared + QUERIES_AT + c.group * QUERIES_APART + box_address(c, 2 * i), r);
 #pragma unroll
         for (int k = 0; k < 4; k++)
             a.queries[4 * i + k] = r[k];
@@ -175,35 +175,26 @@ PTX void attend_next(const site &s, consumer &c, uint32_t group, key_block &bloc
         arrived = __all_sync(ALL_LANES, sees_keys && sees_values);
 }
 
-/* The values' products are under way. */
-template <int D> PTX void end_products(const site &s, const panel_ring &values, attending<D> &a)
-{
-    wgmma_wait<0>();
-    hold(a.result);
-    release_values(s, values);
-}
-
-/* What the task before has left comes while the last products are under way. */
+/* What the task before has left is merged once the last products are there. */
 template <int D>
 PTX void attend_last(const site &s, consumer &c, const gpu_task &t, const attention_feed &f, uint32_t keys,
                      attending<D> &a)
 {
     panel_ring values = panels_before(c.keys, D / 64);
+    float log_sum[2] = {MINUS_INFINITY, MINUS_INFINITY};
 
     multiply_values(s, values, keys, false, a);
     consumer_identify(c);
-    if (continues(t)) {
-        rows_before rows;
-
-        load_rows(c, t, f.before, 0, rows);
-        load_log_sums(c, t, f.lse, rows);
-        end_products(s, values, a);
-        await_staging(s, c);
-        merge_before(s, c, t, f.before, rows, a);
-    } else {
-        end_products(s, values, a);
-        await_staging(s, c);
-    }
+    if (continues(t))
+        load_log_sums(c, t, f.lse, log_sum);
+    wgmma_wait<0>();
+    hold(a.result);
+    release_values(s, values);
+    await_staging(s, c);
+    if (continues(t))
+        merge_before(s, c, log_sum, a);
+    else
+        divide(a);
 }
 
 template <int D> PTX void attend_blocks(const site &s, consumer &c, const gpu_task &t, uint32_t slot)

@@ -1,38 +1,45 @@
-/* An attention's result: merged with what a task before has left; out as a tile of bf16 by way of the
- * storer, or, where it is f32, left to a task to come, or a tile cut short, by the consumers themselves.
+/* An attention's result: merged with what a task before has left; out by way of the storer, or, where a
+ * tile is cut short, by the consumers themselves.
  *
- * A thread has 8 bytes here and there of two rows.  What stands row-major in memory goes through
- * staging, so that a warp moves rows in one piece. */
+ * What is f32 comes and goes through staging, in boxes of 32 columns, of which a thread has 8 bytes here
+ * and there. */
 #ifndef BACKENDS_CUDA_ATTENTION_RESULT_CUH
 #define BACKENDS_CUDA_ATTENTION_RESULT_CUH
 
 #include "backends/cuda/attention_fetch.cuh"
 #include "backends/cuda/attention_weights.cuh"
 
-/* ---- rows in staging: a warp's 16, of 64 columns in f32, in the place of the rows of its result ---- */
-
-#define ROWS_COLS 64
+#define ROWS_COLS 32 /* of a box in f32 */
 
 PTX uint32_t first_row_of_warp(const consumer &c)
 {
     return c.group * 64 + c.warp * 16;
 }
 
-/* Columns 2 i and 2 i + 1: one half of a row in each of two boxes.  Units of 16 bytes are swapped from row to
- * row, against bank conflicts. */
+/* Columns 2 i and 2 i + 1 of a row of the warp. */
 PTX float2 *staged_pair(const site &s, const consumer &c, uint32_t row, uint32_t i)
 {
-    uint32_t box = i / 16, unit = i % 16 / 2 ^ (row & 3) << 1;
+    uint32_t box = i / (ROWS_COLS / 2), chunk = i % (ROWS_COLS / 2) / 2 ^ (row & 7);
     char *at = s.memory + STAGING_AT + c.group * STAGING_BYTES + box * STAGING_BOX_BYTES;
 
-    return (float2 *)(at + (c.warp * 16 + row) * 128 + unit * 16) + i % 2;
+    return (float2 *)(at + (c.warp * 16 + row) * 128 + chunk * 16) + i % 2;
 }
-static_assert(QUERIES_BOX >= 2, "the queries stay");
 
-/* This thread's pair number i of 16, as the matrix units deal them. */
+/* This thread's pair number i, as the matrix units deal them, for every second row number i ^ 4: rows 2 i and
+ * 2 i + 1 have the same columns in the same banks. */
 PTX float2 *own_pair(const site &s, const consumer &c, int i)
 {
-    return staged_pair(s, c, c.lane / 4 + 8 * (i & 1), i / 2 * 4 + c.lane % 4);
+    return staged_pair(s, c, c.lane / 4 + 8 * (i & 1), (i / 2 * 4 + c.lane % 4) ^ (c.lane & 4) * 2);
+}
+
+/* Numbers i and i + 4 in order, or back. */
+PTX void order_pairs(const consumer &c, float2 &x, float2 &y)
+{
+    bool swapped = (c.lane & 4) != 0;
+    float2 first = swapped ? y : x;
+
+    y = swapped ? x : y;
+    x = first;
 }
 
 /* ---- from the task before ---- */
@@ -42,36 +49,15 @@ PTX bool continues(const gpu_task &t)
     return t.addends > 2;
 }
 
-/* What it has left, 64 columns at a time, as they stand in memory: each lane two columns of all rows of its
- * warp. */
-struct rows_before {
-    float2 pairs[16];
-    float log_sum[2]; /* of this thread's queries */
-};
-
-PTX void load_rows(const consumer &c, const gpu_task &t, const feed_matrix &from, uint32_t col, rows_before &b)
-{
-    uint32_t first = first_row_of_warp(c);
-    uint64_t address = from.address;
-
-    asm volatile("" : "+l"(address)); /* or the rows' addresses are kept, for which there are no registers */
-
-    const float *at = (const float *)address + (uint64_t)first * from.ld + col + 2 * c.lane;
-
-#pragma unroll
-    for (int i = 0; i < 16; i++, at += from.ld)
-        b.pairs[i] = first + i < t.m ? __ldcg((const float2 *)at) : float2{0, 0};
-}
-
-PTX void load_log_sums(const consumer &c, const gpu_task &t, const feed_matrix &from, rows_before &b)
+/* Of this thread's queries. */
+PTX void load_log_sums(const consumer &c, const gpu_task &t, const feed_matrix &from, float (&log_sum)[2])
 {
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         uint32_t row = first_row_of_warp(c) + c.lane / 4 + 8 * h;
 
-        b.log_sum[h] = MINUS_INFINITY;
         if (row < t.m)
-            b.log_sum[h] = __ldcg((const float *)from.address + (uint64_t)row * from.ld);
+            log_sum[h] = __ldcg((const float *)from.address + (uint64_t)row * from.ld);
     }
 }
 
@@ -84,40 +70,48 @@ PTX float merge_sums(float log_sum, float &highest, float &sum, float &share)
 
     share = log_sum == MINUS_INFINITY ? 0 : power_of_2(before - top);
     highest = top;
-    sum = sum * by + (thread_index() % 4 == 0 ? share : 0); /* one of four that are added later */
+    sum = sum * by + share;
     return by;
 }
 
-template <int D>
-PTX void merge_before(const site &s, const consumer &c, const gpu_task &t, const feed_matrix &from, rows_before &b,
-                      attending<D> &a)
+PTX float inverse(float sum)
+{
+    return sum > 0 ? __fdividef(1, sum) : 0;
+}
+
+PTX void add_pair(float *sum, float by, const float2 &v, float share)
+{
+    sum[0] = sum[0] * by + v.x * share;
+    sum[1] = sum[1] * by + v.y * share;
+}
+
+/* The storer has brought it into staging meanwhile. */
+template <int D> PTX void merge_before(const site &s, consumer &c, const float (&log_sum)[2], attending<D> &a)
 {
     float by[2], share[2];
 
 #pragma unroll
-    for (int h = 0; h < 2; h++)
-        by[h] = merge_sums(b.log_sum[h], a.highest[h], a.sum[h], share[h]);
-#pragma unroll
-    for (int first = 0; first < D / 2; first += ROWS_COLS / 2) {
-#pragma unroll
-        for (int i = 0; i < 16; i++)
-            *staged_pair(s, c, i, c.lane) = b.pairs[i];
-        if (first + ROWS_COLS / 2 < D / 2)
-            load_rows(c, t, from, 2 * first + ROWS_COLS, b);
-        __syncwarp();
-#pragma unroll
-        for (int i = 0; i < 16; i++) {
-            float2 v = *own_pair(s, c, i);
-            float *mine = a.result + first + 2 * i;
+    for (int h = 0; h < 2; h++) {
+        a.sum[h] = quad_sum(a.sum[h]);
+        by[h] = merge_sums(log_sum[h], a.highest[h], a.sum[h], share[h]);
 
-            mine[0] = mine[0] * by[i & 1] + v.x * share[i & 1];
-            mine[1] = mine[1] * by[i & 1] + v.y * share[i & 1];
-        }
-        __syncwarp();
+        float over = inverse(a.sum[h]);
+
+        by[h] *= over;
+        share[h] *= over;
     }
-}
+    await_barrier_consumer(s, barrier_at(s, BARRIER_ADDEND + c.group), take_turn(c, TURN_ADDEND));
+#pragma unroll
+    for (int n = 0; n < D / 8; n++) {
+        int i = n / 4 * 8 + n % 4;
+        float2 x = *own_pair(s, c, i), y = *own_pair(s, c, i + 4);
 
-/* ---- to memory ---- */
+        order_pairs(c, x, y);
+        add_pair(a.result + 2 * i, by[i & 1], x, share[i & 1]);
+        add_pair(a.result + 2 * i + 8, by[i & 1], y, share[i & 1]);
+    }
+    __syncwarp(); /* before others of the warp write there */
+}
 
 template <int D> PTX void divide(attending<D> &a)
 {
@@ -126,14 +120,16 @@ template <int D> PTX void divide(attending<D> &a)
 #pragma unroll
     for (int h = 0; h < 2; h++) {
         a.sum[h] = quad_sum(a.sum[h]);
-        by[h] = a.sum[h] > 0 ? 1 / a.sum[h] : 0;
+        by[h] = inverse(a.sum[h]);
     }
 #pragma unroll
     for (int i = 0; i < D / 2; i++)
         a.result[i] *= by[i / 2 & 1];
 }
 
-template <int D> PTX void stage_result(const site &s, const consumer &c, const attending<D> &a)
+/* ---- to memory ---- */
+
+template <int D> PTX void stage_narrow(const site &s, const consumer &c, const attending<D> &a)
 {
 #pragma unroll
     for (int i = 0; i < D / 8; i += 2) {
@@ -144,7 +140,19 @@ template <int D> PTX void stage_result(const site &s, const consumer &c, const a
             r[k] = pair_of(a.result[4 * i + 2 * k], a.result[4 * i + 2 * k + 1]);
         matrix_store_x4(staging_address(s, c, i), r);
     }
-    fence_proxy_shared();
+}
+
+template <int D> PTX void stage_wide(const site &s, const consumer &c, const attending<D> &a)
+{
+#pragma unroll
+    for (int n = 0; n < D / 8; n++) {
+        int i = n / 4 * 8 + n % 4;
+        float2 x = {a.result[2 * i], a.result[2 * i + 1]}, y = {a.result[2 * i + 8], a.result[2 * i + 9]};
+
+        order_pairs(c, x, y);
+        *own_pair(s, c, i) = x;
+        *own_pair(s, c, i + 4) = y;
+    }
 }
 
 /* To columns [col, col + 64). */
@@ -152,13 +160,10 @@ PTX void store_rows(const site &s, const consumer &c, const gpu_task &t, const f
 {
     uint32_t first = first_row_of_warp(c), rows = t.m > first ? min(t.m - first, 16u) : 0;
 
-#pragma unroll
-    for (uint32_t i = 0; i < 16; i++) {
+    for (uint32_t i = 0; i < rows; i++) {
         uint64_t at = (uint64_t)(first + i) * to.ld + col + 2 * c.lane;
-        float2 v = *staged_pair(s, c, i, c.lane);
+        float2 v = *staged_pair(s, c, i, col / 2 + c.lane);
 
-        if (i >= rows)
-            continue;
         if (to.is_wide)
             *(float2 *)((float *)to.address + at) = v;
         else
@@ -166,20 +171,13 @@ PTX void store_rows(const site &s, const consumer &c, const gpu_task &t, const f
     }
 }
 
-template <int D>
-PTX void store_by_rows(const site &s, const consumer &c, const gpu_task &t, const attention_feed &f,
-                       const attending<D> &a)
+/* What has been staged, by its warp. */
+template <int D> PTX void store_by_rows(const site &s, const consumer &c, const gpu_task &t, const attention_feed &f)
 {
-#pragma unroll
-    for (int first = 0; first < D / 2; first += ROWS_COLS / 2) {
-#pragma unroll
-        for (int i = 0; i < 16; i++)
-            *own_pair(s, c, i) = {a.result[first + 2 * i], a.result[first + 2 * i + 1]};
-        __syncwarp();
-        for (uint32_t i = 0; i < t.targets; i++)
-            store_rows(s, c, t, i == 0 ? f.result : feed_matrix_of(s, task_target(s, t, i)), 2 * first);
-        __syncwarp();
-    }
+    __syncwarp();
+    for (uint32_t i = 0; i < t.targets; i++)
+        for (uint32_t col = 0; col < D; col += 64)
+            store_rows(s, c, t, i == 0 ? f.result : feed_matrix_of(s, task_target(s, t, i)), col);
 }
 
 template <int D>
@@ -197,15 +195,17 @@ PTX void store_log_sums(const consumer &c, const gpu_task &t, const feed_matrix 
 template <int D>
 PTX void finish(const site &s, consumer &c, const gpu_task &t, const attention_feed &f, attending<D> &a)
 {
-    divide(a);
-    if (t.kind == GPU_ATTENTION) {
-        stage_result(s, c, a);
-    } else { /* the storer has the fence for all */
-        store_by_rows(s, c, t, f, a);
-        if (t.addends > 1 && f.leaves)
-            store_log_sums(c, t, f.lse, a);
-    }
-    arrive_staged(s, c);
+    if (t.kind == GPU_ATTENTION && !f.result.is_wide)
+        stage_narrow(s, c, a);
+    else
+        stage_wide(s, c, a);
+    if (t.kind == GPU_ATTENTION)
+        fence_proxy_shared();
+    else
+        store_by_rows<D>(s, c, t, f);
+    if (f.leaves)
+        store_log_sums(c, t, f.lse, a);
+    arrive_staged(s, c); /* the storer has the fence for all */
 }
 
 #endif

@@ -27,6 +27,7 @@ struct placement {
 struct view_map { /* a tensor map to be encoded */
     uint64_t address, rows, cols;
     uint32_t box_rows;
+    bool is_f32; /* else bf16 */
 };
 
 struct lowered_route {

@@ -43,7 +43,7 @@ enum gpu_kind {
     GPU_GEMM_DIRECT,      /* tensor maps in, wgmma, addends and results element by element */
     GPU_GEMM_PLAIN,       /* ordinary accesses and arithmetic: any shape, any alignment */
     GPU_ATTENTION,        /* tensor maps in, wgmma, tensor maps out */
-    GPU_ATTENTION_DIRECT, /* tensor maps in, wgmma, results by ordinary stores */
+    GPU_ATTENTION_DIRECT, /* tensor maps in, wgmma, as many rows as there are */
     GPU_COPY,             /* bulk copies */
     GPU_COPY_PLAIN,
     GPU_REDUCE, /* 16 bytes at a time */
