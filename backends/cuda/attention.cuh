@@ -28,7 +28,7 @@ template <int D> PTX void take_queries(const site &s, consumer &c, attending<D> 
     for (int i = 0; i < D / 16; i++) {
         uint32_t r[4];
 
-        matrix_load_x4(staging_address(s, c, QUERIES_BOX * 8 + 2 * i), r);
+        matrix_load_x4(s.shared + QUERIES_AT + c.group * QUERIES_APART + box_address(c, 2 * i), r);
 #pragma unroll
         for (int k = 0; k < 4; k++)
             a.queries[4 * i + k] = r[k];
@@ -131,15 +131,14 @@ template <int D> PTX void look_early(const site &s, const panel_ring &keys, bool
 
 /* ---- all of it ---- */
 
-template <int D>
-PTX key_block attend_first(const site &s, consumer &c, const gpu_task &t, uint32_t slot, attending<D> &a)
+template <int D> PTX key_block attend_first(const site &s, consumer &c, attending<D> &a)
 {
     key_block block;
 
     panels_align(c.keys, D / 64);
     take_queries(s, c, a);
     block = multiply_keys(s, c.keys, false, a);
-    begin(s, c, t, slot, a);
+    start_afresh(a);
     wgmma_wait<0>();
     hold(a.scores);
     barrier_arrive_one(barrier_at(s, BARRIER_QUERIES_EMPTY));
@@ -176,12 +175,26 @@ PTX void attend_next(const site &s, consumer &c, uint32_t group, key_block &bloc
         arrived = __all_sync(ALL_LANES, sees_keys && sees_values);
 }
 
-template <int D> PTX void attend_last(const site &s, const panel_ring &values, uint32_t keys, attending<D> &a)
+/* What the task before has left is merged once the last products are there. */
+template <int D>
+PTX void attend_last(const site &s, consumer &c, const gpu_task &t, const attention_feed &f, uint32_t keys,
+                     attending<D> &a)
 {
+    panel_ring values = panels_before(c.keys, D / 64);
+    float log_sum[2] = {MINUS_INFINITY, MINUS_INFINITY};
+
     multiply_values(s, values, keys, false, a);
+    consumer_identify(c);
+    if (continues(t))
+        load_log_sums(c, t, f.lse, log_sum);
     wgmma_wait<0>();
     hold(a.result);
     release_values(s, values);
+    await_staging(s, c);
+    if (continues(t))
+        merge_before(s, c, log_sum, a);
+    else
+        divide(a);
 }
 
 template <int D> PTX void attend_blocks(const site &s, consumer &c, const gpu_task &t, uint32_t slot)
@@ -190,13 +203,12 @@ template <int D> PTX void attend_blocks(const site &s, consumer &c, const gpu_ta
     uint32_t group = __shfl_sync(ALL_LANES, thread_index() / 128 - 1, 0);
     bool arrived = false;
     attending<D> a;
-    key_block block = attend_first(s, c, t, slot, a);
+    key_block block = attend_first(s, c, a);
 
     while (--blocks > 0)
         attend_next(s, c, group, block, arrived, a);
-    attend_last(s, panels_before(c.keys, D / 64), block.keys, a);
-    consumer_identify(c);
-    finish(s, c, t, slot, a);
+    attend_last(s, c, t, feed_at(s, slot), block.keys, a);
+    finish(s, c, t, feed_at(s, slot), a);
 }
 
 PTX void attend(const site &s, consumer &c, const gpu_task &t, uint32_t slot)

@@ -18,30 +18,38 @@ PTX feed_matrix feed_matrix_of(const site &s, const gpu_matrix &m)
     return {view_address(s, v, m.row, m.col), (uint32_t)v.ld, v.is_wide};
 }
 
-/* Where to find and leave what; the lanes share the work. */
+/* What a lane looks up. */
+enum { LOOK_QUERIES, LOOK_KEYS, LOOK_VALUES, LOOK_LOG_SUMS, LOOK_RESULT };
+
+/* Where to find and leave what.  The lanes share the work, and stay together: two trips to memory for all. */
 PTX void look_up(const site &s, const gpu_task &t, attention_feed &f, uint32_t lane)
 {
-    const gpu_link *addend = task_addends(s, t);
+    const gpu_link *addend = task_addends(s, t), *target = task_targets(s, t);
+    bool hands_on = t.addends > 1;
+    gpu_matrix m = (lane == LOOK_RESULT ? target : addend + (lane == LOOK_LOG_SUMS && hands_on))->matrix;
+    uint32_t view = lane == LOOK_KEYS ? t.a_view : lane == LOOK_VALUES ? t.b_view : m.view;
+    const gpu_view &v = s.program->views[view];
+    const void *map = view_load_map(s, v), *store_map = view_store_map(s, v);
+    feed_matrix place = {view_address(s, v, m.row, m.col), (uint32_t)v.ld, v.is_wide};
 
-    if (lane == 0) {
-        f.queries = view_store_map(s, s.program->views[addend->matrix.view]); /* a warpgroup's box */
-        f.row = addend->matrix.row;
-        f.col = addend->matrix.col;
-    } else if (lane == 1) {
-        f.keys = view_load_map(s, s.program->views[t.a_view]);
-        f.values = view_load_map(s, s.program->views[t.b_view]);
-    } else if (lane == 2 && t.addends > 1) {
-        f.lse = feed_matrix_of(s, addend[1].matrix);
-        f.leaves = addend[1].matrix.more;
-    } else if (lane == 3 && t.addends > 2) {
-        f.before = feed_matrix_of(s, addend[2].matrix);
-    } else if (lane == 4) {
-        f.result = feed_matrix_of(s, task_target(s, t, 0));
+    if (lane == LOOK_QUERIES) {
+        f.queries = store_map; /* a warpgroup's box */
+        f.row = m.row;
+        f.col = m.col;
+    } else if (lane == LOOK_KEYS) {
+        f.keys = map;
+    } else if (lane == LOOK_VALUES) {
+        f.values = map;
+    } else if (lane == LOOK_LOG_SUMS) {
+        f.lse = place;
+        f.leaves = hands_on && m.more;
+    } else if (lane == LOOK_RESULT) {
+        f.result = place;
     }
     __syncwarp();
 }
 
-/* Each warpgroup's rows into its own staging, in boxes as results have. */
+/* In boxes as results have. */
 PTX void load_queries(const site &s, const attention_feed &f, uint32_t panels, uint32_t number)
 {
     uint32_t full = barrier_at(s, BARRIER_QUERIES_FULL);
@@ -51,8 +59,8 @@ PTX void load_queries(const site &s, const attention_feed &f, uint32_t panels, u
     for (uint32_t i = 0; i < 2 * panels; i++) {
         uint32_t group = i / panels, panel = i % panels;
 
-        tensor_load(s.shared + STAGING_AT + group * STAGING_BYTES + (QUERIES_BOX + panel) * STAGING_BOX_BYTES,
-                    f.queries, f.col + panel * 64, f.row + group * 64, full);
+        tensor_load(s.shared + QUERIES_AT + group * QUERIES_APART + panel * STAGING_BOX_BYTES, f.queries,
+                    f.col + panel * 64, f.row + group * 64, full);
     }
 }
 
@@ -63,9 +71,6 @@ PTX void feed_task(const site &s, attention_fetcher &a, const gpu_task &t, uint3
     attention_feed &f = feed_at(s, slot);
 
     look_up(s, t, f, lane);
-    if (t.addends > 2) /* it has stood in memory for long */
-        for (uint32_t row = lane; row < t.m; row += 32)
-            bulk_prefetch((f.before.address + (uint64_t)row * f.before.ld * 4) & ~UINT64_C(15), t.n * 4);
     if (lane == 0) {
         f.queries_loaded = a.follows;
         if (a.follows) {

@@ -168,12 +168,12 @@ PTX void activate(float (&d)[128])
 }
 
 /* Dynamic work alone has an epilogue. */
-template <bool ATTENDS> PTX void multiply_tile(const site &s, consumer &c, const gpu_task &t)
+template <bool DYNAMIC> PTX void multiply_tile(const site &s, consumer &c, const gpu_task &t)
 {
     float d[128];
 
     multiply(s, c, d, t.k);
-    if (!ATTENDS && t.epilogue == EPILOGUE_SWIGLU)
+    if (DYNAMIC && t.epilogue == EPILOGUE_SWIGLU)
         activate(d);
     if (t.kind == GPU_GEMM)
         finish(s, c, t, d);
@@ -193,7 +193,7 @@ PTX bool consumers_signal(const gpu_task &t)
            t.kind == GPU_GATHER_PLAIN || is_combine(t);
 }
 
-/* What only one of the kernels has. */
+/* What kernels without dynamic work do not have. */
 PTX void consume_dynamic(const site &s, const gpu_task &t, uint32_t thread)
 {
     if (t.kind == GPU_GATHER_PLAIN)
@@ -205,31 +205,30 @@ PTX void consume_dynamic(const site &s, const gpu_task &t, uint32_t thread)
 }
 
 /* Called, for its registers and the products' would not fit together. */
-template <bool ATTENDS>
+template <bool DYNAMIC>
 static __device__ __noinline__ void consume_plain(const site s, const gpu_task &t, uint32_t thread)
 {
     if (t.kind == GPU_REDUCE)
         reduce_task(s, t, thread);
     else if (t.kind == GPU_GEMM_PLAIN || t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE_PLAIN)
         plain_task(s, t, thread);
-    else if (!ATTENDS)
+    else if (DYNAMIC)
         consume_dynamic(s, t, thread);
 }
 
-/* Either attention or what dynamic work needs: ptxas finds no registers for a kernel with both. */
-template <bool ATTENDS> PTX void consume(const site &s, consumer &c, const gpu_task &t, uint32_t slot)
+template <bool ATTENDS, bool DYNAMIC> PTX void consume(const site &s, consumer &c, const gpu_task &t, uint32_t slot)
 {
     if (uses_tiles(t))
-        multiply_tile<ATTENDS>(s, c, t);
+        multiply_tile<DYNAMIC>(s, c, t);
     else if (ATTENDS && is_attention(t))
         attend(s, c, t, slot);
     else
-        consume_plain<ATTENDS>(s, t, c.thread);
+        consume_plain<DYNAMIC>(s, t, c.thread);
     if (consumers_signal(t) && !someone_left(s))
         signal_plain(s, t, c.thread);
 }
 
-template <bool ATTENDS> PTX void run_consumer(const site &s)
+template <bool ATTENDS, bool DYNAMIC> PTX void run_consumer(const site &s)
 {
     consumer c = {};
     ring r = {0, 0};
@@ -242,7 +241,7 @@ template <bool ATTENDS> PTX void run_consumer(const site &s)
         if (t.kind == GPU_END || someone_left(s))
             return;
         record_consumers_begin(s, t, c.thread);
-        consume<ATTENDS>(s, c, t, r.slot);
+        consume<ATTENDS, DYNAMIC>(s, c, t, r.slot);
         record_consumers_end(s, t, c.thread);
         __syncwarp();
         barrier_arrive_one(barrier_at(s, BARRIER_TASK_EMPTY + r.slot));

@@ -41,14 +41,18 @@ PTX void await_barrier_consumer(const site &s, uint32_t barrier, uint32_t phase)
 
 /* ---- staging ---- */
 
-/* Where a lane's part of columns [8 i, 8 i + 16) stands, as stmatrix and ldmatrix want it: boxes of
- * 64 columns, swizzled as tensor maps have it. */
-PTX uint32_t staging_address(const site &s, const consumer &c, uint32_t i)
+/* Where a lane's part of columns [8 i, 8 i + 16) stands in boxes of 64 columns, swizzled as tensor maps
+ * have it, for stmatrix and ldmatrix. */
+PTX uint32_t box_address(const consumer &c, uint32_t i)
 {
     uint32_t row = c.warp * 16 + (c.lane & 15), chunk = (i & 7) + (c.lane >> 4);
 
-    return s.shared + STAGING_AT + c.group * STAGING_BYTES + (i >> 3) * STAGING_BOX_BYTES + row * 128 +
-           ((chunk ^ (row & 7)) << 4);
+    return (i >> 3) * STAGING_BOX_BYTES + row * 128 + ((chunk ^ (row & 7)) << 4);
+}
+
+PTX uint32_t staging_address(const site &s, const consumer &c, uint32_t i)
+{
+    return s.shared + STAGING_AT + c.group * STAGING_BYTES + box_address(c, i);
 }
 
 /* The warp has written its part. */

@@ -15,8 +15,8 @@ extern "C" {
 struct gpu_interpreter {
     /* Once per device, before the first launch there. */
     cudaError_t (*prepare)(void);
-    /* `attends`: by the kernel that has attention, and no routes or gathers. */
-    cudaError_t (*launch)(const struct gpu_program *p, bool attends, uint32_t workers, cudaStream_t stream);
+    /* `needs`: GPU_NEEDS_*. */
+    cudaError_t (*launch)(const struct gpu_program *p, unsigned needs, uint32_t workers, cudaStream_t stream);
 };
 
 extern const struct gpu_interpreter gpu_interpreter;

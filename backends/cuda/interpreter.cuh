@@ -44,9 +44,9 @@ PTX void init_barriers(const site &s)
 }
 
 /* A launch gives each thread 168 registers, at most; the four warps that compute nothing hand some
- * over: attention needs 224 for the others.  The two kernels differ in what their consumers can do.
- */
-template <bool ATTENDS>
+ * over: attention needs 224 for the others.  Who has nothing to do with attention or with dynamic work is
+ * faster without its code, by 1 to 3 %; so there is a kernel for either, and one for both. */
+template <bool ATTENDS, bool DYNAMIC>
 static __global__ void __launch_bounds__(GPU_THREADS, 1) interpret(const __grid_constant__ gpu_program program)
 {
     extern __shared__ __align__(1024) char memory[];
@@ -64,38 +64,42 @@ static __global__ void __launch_bounds__(GPU_THREADS, 1) interpret(const __grid_
     __syncthreads();
     if (warp >= CONSUMER_WARP) {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(ATTENDS ? 224 : 216));
-        run_consumer<ATTENDS>(s);
+        run_consumer<ATTENDS, DYNAMIC>(s);
         return;
     }
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(ATTENDS ? 56 : 72));
     if (warp == FETCH_WARP)
         run_fetcher(s, lane);
-    else if (warp == LOAD_WARP && !ATTENDS)
-        run_loader(s, lane);
+    else if (warp == LOAD_WARP && DYNAMIC)
+        run_loader<ATTENDS>(s, lane);
     else if (warp == LOAD_WARP && lane == 0)
         run_attending_loader(s);
     else if (warp >= STORE_WARP && lane == 0)
         run_storer(s, warp - STORE_WARP);
 }
 
-template <bool ATTENDS> static cudaError_t prepare_one(void)
+template <bool ATTENDS, bool DYNAMIC> static cudaError_t prepare_one(void)
 {
-    return cudaFuncSetAttribute(interpret<ATTENDS>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
+    return cudaFuncSetAttribute(interpret<ATTENDS, DYNAMIC>, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED_BYTES);
 }
 
 static cudaError_t prepare(void)
 {
-    cudaError_t error = prepare_one<false>();
+    cudaError_t error = prepare_one<false, true>();
 
-    return error == cudaSuccess ? prepare_one<true>() : error;
+    if (error == cudaSuccess)
+        error = prepare_one<true, false>();
+    return error == cudaSuccess ? prepare_one<true, true>() : error;
 }
 
-static cudaError_t launch(const struct gpu_program *p, bool attends, uint32_t workers, cudaStream_t stream)
+static cudaError_t launch(const struct gpu_program *p, unsigned needs, uint32_t workers, cudaStream_t stream)
 {
-    if (attends)
-        interpret<true><<<workers, GPU_THREADS, SHARED_BYTES, stream>>>(*p);
+    if (needs == (GPU_NEEDS_ATTENTION | GPU_NEEDS_DYNAMIC))
+        interpret<true, true><<<workers, GPU_THREADS, SHARED_BYTES, stream>>>(*p);
+    else if (needs & GPU_NEEDS_ATTENTION)
+        interpret<true, false><<<workers, GPU_THREADS, SHARED_BYTES, stream>>>(*p);
     else
-        interpret<false><<<workers, GPU_THREADS, SHARED_BYTES, stream>>>(*p);
+        interpret<false, true><<<workers, GPU_THREADS, SHARED_BYTES, stream>>>(*p);
     return cudaGetLastError();
 }
 

@@ -96,7 +96,21 @@ PTX void load_copy(const site &s, loader &l, const gpu_task &t)
         copy(s, l.copied, t);
 }
 
-/* In the kernel that has attention. */
+PTX bool uses_stages(const gpu_task &t)
+{
+    return uses_tiles(t) || t.kind == GPU_COPY || t.kind == GPU_GATHER;
+}
+
+/* By one thread; of a gather it only makes room. */
+PTX void load_staged(const site &s, loader &l, const gpu_task &t)
+{
+    if (uses_tiles(t))
+        load_gemm(s, l, t);
+    else
+        load_copy(s, l, t);
+}
+
+/* The same, in kernels that have attention. */
 PTX void load_attending(const site &s, loader &l, const gpu_task &t, const ring &r)
 {
     if (is_attention(t)) {
@@ -105,13 +119,10 @@ PTX void load_attending(const site &s, loader &l, const gpu_task &t, const ring 
         return;
     }
     load_late_values(s, l.attention);
-    if (!uses_tiles(t) && t.kind != GPU_COPY)
+    if (!uses_stages(t))
         return;
     use_as(s, l, r, 0);
-    if (uses_tiles(t))
-        load_gemm(s, l, t);
-    else
-        load_copy(s, l, t);
+    load_staged(s, l, t);
 }
 
 PTX void run_attending_loader(const site &s)
@@ -135,22 +146,27 @@ PTX void run_attending_loader(const site &s)
     load_late_values(s, l.attention);
 }
 
-/* In the other one.  One lane, but where rows are gathered. */
-PTX void run_loader(const site &s, uint32_t lane)
+/* Where rows are gathered, which takes all lanes. */
+template <bool ATTENDS> PTX void run_loader(const site &s, uint32_t lane)
 {
     loader l = {};
     ring r = {0, 0};
 
     for (;;) {
-        await_barrier_warp(s, barrier_at(s, BARRIER_TASK_FULL + r.slot), r.phase);
+        uint32_t full = barrier_at(s, BARRIER_TASK_FULL + r.slot);
+
+        if (ATTENDS && lane == 0 && !barrier_test(full, r.phase))
+            load_late_values(s, l.attention);
+        __syncwarp();
+        await_barrier_warp(s, full, r.phase);
         const gpu_task &t = ring_task(s, r);
 
         if (t.kind == GPU_END)
-            return;
-        if (lane == 0 && uses_tiles(t))
-            load_gemm(s, l, t);
-        else if (lane == 0 && (t.kind == GPU_COPY || t.kind == GPU_GATHER))
-            load_copy(s, l, t);
+            break;
+        if (lane == 0 && ATTENDS)
+            load_attending(s, l, t, r);
+        else if (lane == 0 && uses_stages(t))
+            load_staged(s, l, t);
         __syncwarp();
         if (t.kind == GPU_GATHER)
             gather(s, l.copied, t, lane);
@@ -159,6 +175,8 @@ PTX void run_loader(const site &s, uint32_t lane)
             barrier_arrive(barrier_at(s, BARRIER_TASK_EMPTY + r.slot));
         ring_advance(s, r);
     }
+    if (lane == 0 && ATTENDS)
+        load_late_values(s, l.attention);
 }
 
 #endif

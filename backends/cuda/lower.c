@@ -248,24 +248,14 @@ static enum status lower_queue(struct lowered *out, uint32_t rank, uint32_t queu
     return ST_OK;
 }
 
-bool lowered_attends(const struct lowered *l)
-{
-    return l->kinds[GPU_ATTENTION] + l->kinds[GPU_ATTENTION_DIRECT] > 0;
-}
-
-static enum status check_mixture(struct lowered *out)
+unsigned lowered_needs(const struct lowered *l)
 {
     static const enum gpu_kind dynamic[] = {GPU_ROUTE, GPU_GATHER, GPU_GATHER_PLAIN, GPU_COMBINE, GPU_COMBINE_PLAIN};
-    uint64_t count = out->activated;
+    uint64_t attentions = l->kinds[GPU_ATTENTION] + l->kinds[GPU_ATTENTION_DIRECT], others = l->activated;
 
     for (uint32_t i = 0; i < sizeof dynamic / sizeof *dynamic; i++)
-        count += out->kinds[dynamic[i]];
-    if (!lowered_attends(out) || count == 0)
-        return ST_OK;
-    snprintf(out->why, sizeof out->why,
-             "cuda: a program with attention and with routes, rows by index or SwiGLU; this "
-             "backend's kernels have one or the other");
-    return ST_INPUT;
+        others += l->kinds[dynamic[i]];
+    return (attentions ? GPU_NEEDS_ATTENTION : 0) | (others ? GPU_NEEDS_DYNAMIC : 0);
 }
 
 enum status lower_program(const struct program *p, const struct placement *ranks, struct lowered *out)
@@ -286,7 +276,7 @@ enum status lower_program(const struct program *p, const struct placement *ranks
     for (uint32_t rank = 0; rank < count; rank++)
         for (uint32_t q = 0; ranks[rank].window && q < p->queue_count; q++)
             TRY(lower_queue(out, rank, q));
-    return check_mixture(out);
+    return ST_OK;
 }
 
 void lowered_free(struct lowered *l)

@@ -27,6 +27,7 @@ struct placement {
 struct view_map { /* a tensor map to be encoded */
     uint64_t address, rows, cols;
     uint32_t box_rows;
+    bool is_f32; /* else bf16 */
 };
 
 struct lowered_route {
@@ -61,8 +62,8 @@ struct lowered {
 
 /* ST_OK; ST_INPUT or ST_MEMORY with the reason in out->why. */
 enum status lower_program(const struct program *p, const struct placement *ranks, struct lowered *out);
-bool lowered_attends(const struct lowered *l); /* some task is an attention */
-void lowered_free(struct lowered *l);          /* safe on a zeroed one */
+unsigned lowered_needs(const struct lowered *l); /* GPU_NEEDS_* */
+void lowered_free(struct lowered *l);            /* safe on a zeroed one */
 
 void *gpu_table_add(struct gpu_table *t, size_t item_bytes, const void *item); /* NULL: out of memory */
 

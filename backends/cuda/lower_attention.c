@@ -34,21 +34,22 @@ static enum status check_extents(struct lowering *l)
     return ST_OK;
 }
 
+static bool is_f32(const struct lowering *l, const struct operand *o)
+{
+    return l->out->program->buffers[o->buffer].dtype == DTYPE_F32;
+}
+
 /* By tensor map. */
-static enum status place_loaded(struct lowering *l, const struct operand *o, const char *what, struct gpu_matrix *m_out)
+static enum status place_loaded(struct lowering *l, const struct operand *o, bool wide, const char *what,
+                                struct gpu_matrix *m_out)
 {
     const struct gpu_view *v;
 
     TRY(lower_place(l, o, o->rank, 0, m_out));
     v = lower_view(l->out, m_out->view);
-    if (v->maps == NO_VIEW || m_out->col + l->task->n > v->ld)
-        return lower_refuse(l, "%s must be bf16, in rows of whole 16 bytes", what);
+    if (v->maps == NO_VIEW || is_f32(l, o) != wide || m_out->col + l->task->n > v->ld)
+        return lower_refuse(l, "%s must be %s, in rows of whole 16 bytes", what, wide ? "f32" : "bf16");
     return ST_OK;
-}
-
-static bool is_f32(const struct lowering *l, const struct operand *o)
-{
-    return l->out->program->buffers[o->buffer].dtype == DTYPE_F32;
 }
 
 /* What ordinary accesses take: two elements at a time. */
@@ -65,9 +66,6 @@ static enum status check_results(struct lowering *l)
     for (uint32_t i = 0; i < t->out_count; i++)
         if (!in_pairs(&t->out[i]))
             return lower_refuse(l, "a result whose rows do not start at an even element");
-    if (t->addend_count > 0 && (!in_pairs(&t->addend) || !is_f32(l, &t->addend)))
-        return lower_refuse(l, "the result so far must be f32, in rows that start at an even "
-                               "element");
     if (hands_on && !is_f32(l, &t->attention.lse))
         return lower_refuse(l, "log-sum-exps must be f32");
     return ST_OK;
@@ -80,10 +78,10 @@ enum status lower_attention(struct lowering *l)
 
     TRY(check_extents(l));
     TRY(check_results(l));
-    TRY(place_loaded(l, &t->a, "keys", &keys));
-    TRY(place_loaded(l, &t->b, "values", &values));
+    TRY(place_loaded(l, &t->a, false, "keys", &keys));
+    TRY(place_loaded(l, &t->b, false, "values", &values));
     l->word.kind = GPU_ATTENTION_DIRECT;
-    if (!t->attention.leaves && lower_stores_by_map(l))
+    if (lower_stores_by_map(l, false) || lower_stores_by_map(l, true))
         l->word.kind = GPU_ATTENTION;
     l->word.a_view = keys.view;
     l->word.a_row = keys.row;
@@ -98,11 +96,14 @@ enum status lower_attention(struct lowering *l)
 enum status lower_attention_links(struct lowering *l)
 {
     const struct task *t = l->task;
-    struct gpu_matrix queries;
+    struct gpu_matrix queries, before;
 
-    TRY(place_loaded(l, &t->attention.q, "queries", &queries));
+    TRY(place_loaded(l, &t->attention.q, false, "queries", &queries));
     TRY(lower_addend(l, &t->attention.q, t->attention.causal ? (uint32_t)t->attention.position : GPU_UNMASKED));
     if (t->attention.leaves || t->addend_count > 0)
         TRY(lower_addend(l, &t->attention.lse, t->attention.leaves));
-    return t->addend_count > 0 ? lower_addend(l, &t->addend, 0) : ST_OK;
+    if (t->addend_count == 0)
+        return ST_OK;
+    TRY(place_loaded(l, &t->addend, true, "the result so far", &before));
+    return lower_addend(l, &t->addend, 0);
 }

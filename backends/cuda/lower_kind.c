@@ -3,9 +3,12 @@
 
 #define STORE_COLS 64 /* that go out at a time */
 
-static bool is_mapped(const struct lowered *out, const struct gpu_matrix *m)
+/* As bf16, or with `wide` as f32. */
+static bool is_mapped(const struct lowered *out, const struct gpu_matrix *m, bool wide)
 {
-    return lower_view(out, m->view)->maps != NO_VIEW;
+    const struct gpu_view *v = lower_view(out, m->view);
+
+    return v->maps != NO_VIEW && (v->is_wide != 0) == wide;
 }
 
 /* Blocks of 64 columns may only reach past a segment's end where the matrix ends too. */
@@ -21,7 +24,7 @@ static bool loads_by_map(const struct lowering *l, const struct gpu_matrix *a, c
     const struct task *t = l->task;
     uint64_t blocks = 0;
 
-    if (!is_mapped(l->out, a) || !is_mapped(l->out, b))
+    if (!is_mapped(l->out, a, false) || !is_mapped(l->out, b, false))
         return false;
     for (uint32_t i = 0; i < program_step_count(t); i++) {
         struct segment s;
@@ -37,20 +40,20 @@ static bool loads_by_map(const struct lowering *l, const struct gpu_matrix *a, c
 
 /* A whole tile goes out unless the matrix itself ends where the task's part does; of an attention
  * as many columns as it has.  How many rows of a dynamic task there are turns out on the device. */
-static bool tile_fits(struct lowering *l, const struct operand *o, uint32_t owner)
+static bool tile_fits(struct lowering *l, const struct operand *o, uint32_t owner, bool wide)
 {
     const struct task *t = l->task;
     struct gpu_matrix m;
     uint64_t rows;
 
-    if (lower_place(l, o, owner, 0, &m) != ST_OK || !is_mapped(l->out, &m))
+    if (lower_place(l, o, owner, 0, &m) != ST_OK || !is_mapped(l->out, &m, wide))
         return false;
     rows = lower_view_rows(l->out, o->buffer, lower_view(l->out, m.view)->ld);
     return (t->m == GPU_TILE_M || t->select.mode != SELECT_ALL || m.row + t->m == rows) &&
            (t->n % STORE_COLS == 0 || m.col + t->n == lower_view(l->out, m.view)->ld);
 }
 
-bool lower_stores_by_map(struct lowering *l)
+bool lower_stores_by_map(struct lowering *l, bool wide)
 {
     const struct task *t = l->task;
 
@@ -60,7 +63,7 @@ bool lower_stores_by_map(struct lowering *l)
         uint32_t first, count = program_target_ranks(l->out->program, l->rank, t->out[i].rank, &first);
 
         for (uint32_t k = 0; k < count; k++)
-            if (!tile_fits(l, &t->out[i], first + k))
+            if (!tile_fits(l, &t->out[i], first + k, wide))
                 return false;
     }
     return true;
@@ -74,7 +77,7 @@ static bool adds_by_map(struct lowering *l)
     for (uint32_t i = 0; i < t->addend_count; i++) {
         struct operand o = program_addend(l->out->program, l->rank, t, i);
 
-        if (lower_place(l, &o, o.rank, 0, &m) != ST_OK || !is_mapped(l->out, &m))
+        if (lower_place(l, &o, o.rank, 0, &m) != ST_OK || !is_mapped(l->out, &m, false))
             return false;
     }
     return true;
@@ -127,7 +130,7 @@ enum gpu_kind lower_gemm_kind(struct lowering *l, const struct gpu_matrix *a, co
 
     if (!loads_by_map(l, a, b) || lanes_differ)
         return GPU_GEMM_PLAIN;
-    if (lower_stores_by_map(l) && adds_by_map(l) && (l->task->select.mode == SELECT_ALL || stores_by_rows(l)))
+    if (lower_stores_by_map(l, false) && adds_by_map(l) && (l->task->select.mode == SELECT_ALL || stores_by_rows(l)))
         return GPU_GEMM;
     return stores_by_rows(l) ? GPU_GEMM_ROWS : GPU_GEMM_DIRECT;
 }

@@ -66,8 +66,8 @@ enum status lower_attention_links(struct lowering *l); /* in the place of addend
 
 /* ---- lower_kind.c ---- */
 
-/* Whether the result goes to all its targets by tensor map. */
-bool lower_stores_by_map(struct lowering *l);
+/* Whether the result goes to all its targets by tensor map, as bf16 or with `wide` as f32. */
+bool lower_stores_by_map(struct lowering *l, bool wide);
 
 enum gpu_kind lower_gemm_kind(struct lowering *l, const struct gpu_matrix *a, const struct gpu_matrix *b);
 enum gpu_kind lower_move_kind(const struct lowering *l);

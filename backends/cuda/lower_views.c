@@ -21,21 +21,21 @@ uint64_t lower_view_rows(const struct lowered *out, uint32_t buffer, uint64_t ld
 }
 
 /* What a tensor map can describe. */
-static bool mappable(const struct gpu_view *v, uint64_t rows)
+static bool mappable(const struct gpu_view *v, enum dtype dtype, uint64_t rows)
 {
-    return !v->is_wide && v->base % 16 == 0 && v->ld * 2 % 16 == 0 && rows > 0 && rows < 1u << 31 && v->ld < 1u << 31 &&
-           v->copy_bytes % 16 == 0;
+    return (dtype == DTYPE_BF16 || dtype == DTYPE_F32) && v->base % 16 == 0 && v->ld * dtype_bytes(dtype) % 16 == 0 &&
+           rows > 0 && rows < 1u << 31 && v->ld < 1u << 31 && v->copy_bytes % 16 == 0;
 }
 
-static enum status add_maps(struct lowered *out, struct gpu_view *v, uint64_t rows)
+static enum status add_maps(struct lowered *out, struct gpu_view *v, enum dtype dtype, uint64_t rows)
 {
     v->maps = NO_VIEW;
-    if (!mappable(v, rows))
+    if (!mappable(v, dtype, rows))
         return ST_OK;
     v->maps = (uint32_t)out->maps.count;
     for (uint32_t copy = 0; copy < v->depth; copy++)
         for (uint32_t store = 0; store < 2; store++) {
-            struct view_map m = {v->base + copy * v->copy_bytes, rows, v->ld, store ? 64 : 128};
+            struct view_map m = {v->base + copy * v->copy_bytes, rows, v->ld, store ? 64 : 128, v->is_wide != 0};
 
             ADD(out, maps, struct view_map, &m);
         }
@@ -54,7 +54,7 @@ static enum status add_view(struct lowered *out, uint32_t rank, uint32_t buffer,
         .is_wide = b->dtype != DTYPE_BF16,
     };
 
-    TRY(add_maps(out, &v, lower_view_rows(out, buffer, ld)));
+    TRY(add_maps(out, &v, b->dtype, lower_view_rows(out, buffer, ld)));
     ADD(out, view_next, uint32_t, head);
     *head = (uint32_t)out->views.count;
     ADD(out, views, struct gpu_view, &v);

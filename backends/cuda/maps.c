@@ -21,15 +21,17 @@ static encode_fn *find_encode(void)
     return encode;
 }
 
-/* Boxes of 64 columns: 128 bytes, the width of the swizzle.  What lies outside the matrix reads as
- * 0 and is not written. */
+/* Boxes of 128 bytes, the width of the swizzle, in a row: 64 columns of bf16 or 32 of f32.  What lies
+ * outside the matrix reads as 0 and is not written. */
 static bool encode_map(encode_fn *encode, const struct view_map *m, CUtensorMap *out)
 {
-    cuuint64_t extent[2] = {m->cols, m->rows}, stride[1] = {m->cols * 2};
-    cuuint32_t box[2] = {GPU_TILE_K, m->box_rows}, step[2] = {1, 1};
+    cuuint32_t bytes = m->is_f32 ? 4 : 2;
+    cuuint64_t extent[2] = {m->cols, m->rows}, stride[1] = {m->cols * bytes};
+    cuuint32_t box[2] = {128 / bytes, m->box_rows}, step[2] = {1, 1};
 
-    return encode(out, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, (void *)(uintptr_t)m->address, extent, stride, box, step,
-                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+    return encode(out, m->is_f32 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2,
+                  (void *)(uintptr_t)m->address, extent, stride, box, step, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                  CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 

@@ -12,7 +12,7 @@ static enum status launch(struct rig *r, struct device *d)
 
     d->program.epoch = r->epoch;
     TRY_CUDA(r, cudaSetDevice(d->index));
-    TRY_CUDA(r, by->launch(&d->program, lowered_attends(&r->lowered), d->worker_count, d->stream));
+    TRY_CUDA(r, by->launch(&d->program, lowered_needs(&r->lowered), d->worker_count, d->stream));
     return ST_OK;
 }
 

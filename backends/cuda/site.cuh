@@ -18,7 +18,8 @@
 #define STAGING_BYTES (64 * GPU_TILE_N * 2) /* a warpgroup's result */
 #define STAGING_BOX_BYTES (64 * 64 * 2)     /* 64 columns of it: what one tensor map access moves */
 #define STAGING_AT (STAGES * STAGE_BYTES)
-#define BARRIERS_AT (STAGING_AT + 2 * STAGING_BYTES)
+#define QUERIES_BYTES (2 * STAGING_BOX_BYTES) /* a warpgroup's queries of an attention, see below */
+#define BARRIERS_AT (STAGING_AT + 2 * STAGING_BYTES + QUERIES_BYTES)
 #define RING_AT (BARRIERS_AT + 512)
 #define COPY_TARGETS_AT (RING_AT + GPU_PREFETCH_MAX * 64)
 #define KEY_BLOCKS_AT (COPY_TARGETS_AT + GPU_COPY_TARGETS_MAX * 16)
@@ -34,15 +35,17 @@
 #define COPY_SLOT_BYTES 16384
 static_assert(COPY_SLOTS * COPY_SLOT_BYTES == STAGES * STAGE_BYTES, "slots are the stages");
 
-/* An attention has its keys and values in the stages, in two rings of panels, and each warpgroup's
- * queries in that half of its staging that the result leaves free. */
+/* An attention has its keys and values in the stages, in two rings of panels.  The queries of one
+ * warpgroup lie behind these, before staging; the other's behind staging. */
 #define PANELS 4
 #define PANEL_BYTES (GPU_KEYS * 64 * 2) /* 64 columns of a block of keys */
 #define VALUES_AT (PANELS * PANEL_BYTES)
-#define QUERIES_BOX 2 /* of staging: the first with queries */
-#define FEED_BYTES 96
+#define QUERIES_AT (2 * PANELS * PANEL_BYTES)
+#define QUERIES_APART (QUERIES_BYTES + 2 * STAGING_BYTES)
+#define FEED_BYTES 80
 #define KEY_RUNS 4 /* that the fetcher may be ahead of the loader */
-static_assert(2 * PANELS * PANEL_BYTES <= STAGES * STAGE_BYTES, "rings lie in the stages");
+static_assert(SHARED_BYTES <= 227 << 10, "an SM has no more");
+static_assert(QUERIES_AT + QUERIES_BYTES == STAGING_AT, "rings and queries lie in the stages");
 
 enum {
     BARRIER_STAGE_FULL = 0,
@@ -238,7 +241,7 @@ struct feed_matrix {
 struct attention_feed {
     const void *keys, *values, *queries; /* tensor maps */
     uint32_t row, col;                   /* of the queries */
-    feed_matrix lse, before, result;     /* the first two only where something is handed on */
+    feed_matrix lse, result;             /* the former only where something is handed on */
     uint32_t leaves;                     /* log-sum-exps are to be written */
     uint32_t queries_loaded;             /* the fetcher could do that itself */
 };

@@ -19,12 +19,14 @@ PTX void await_staged(const site &s, storer &st)
 
 struct tile_place {
     const void *map;
-    uint32_t row, col;
+    uint32_t row, col, box_cols;
 };
 
 PTX tile_place place_of(const site &s, const storer &st, const gpu_matrix &m)
 {
-    return {view_store_map(s, s.program->views[m.view]), m.row + st.group * 64, m.col};
+    const gpu_view &v = s.program->views[m.view];
+
+    return {view_store_map(s, v), m.row + st.group * 64, m.col, v.is_wide ? 32u : 64u};
 }
 
 PTX uint32_t staging_of(const site &s, const storer &st)
@@ -32,28 +34,33 @@ PTX uint32_t staging_of(const site &s, const storer &st)
     return s.shared + STAGING_AT + st.group * STAGING_BYTES;
 }
 
+PTX void load_box_row(const site &s, const storer &st, const tile_place &from, uint32_t cols)
+{
+    uint32_t barrier = barrier_at(s, BARRIER_ADDEND + st.group), boxes = cols / from.box_cols;
+
+    barrier_expect(barrier, boxes * STAGING_BOX_BYTES);
+    for (uint32_t box = 0; box < boxes; box++)
+        tensor_load(staging_of(s, st) + box * STAGING_BOX_BYTES, from.map, from.col + box * from.box_cols, from.row,
+                    barrier);
+}
+
 /* One after the other; after each but the last the consumers hand staging back. */
 PTX void load_addends(const site &s, storer &st, const gpu_task &t)
 {
-    uint32_t barrier = barrier_at(s, BARRIER_ADDEND + st.group);
     const gpu_link *link = task_addends(s, t);
 
     for (uint32_t i = 0; i < t.addends; i++) {
-        tile_place from = place_of(s, st, link[i].matrix);
-
         if (i > 0)
             await_staged(s, st);
-        barrier_expect(barrier, STAGING_BYTES);
-        for (uint32_t box = 0; box < GPU_TILE_N / 64; box++)
-            tensor_load(staging_of(s, st) + box * STAGING_BOX_BYTES, from.map, from.col + box * 64, from.row, barrier);
+        load_box_row(s, st, place_of(s, st, link[i].matrix), GPU_TILE_N);
     }
 }
 
 /* Boxes that lie outside a narrow matrix altogether are left out. */
 PTX void store_box_row(const site &s, const storer &st, const tile_place &to, uint32_t cols)
 {
-    for (uint32_t box = 0; box * 64 < cols; box++)
-        tensor_store(to.map, to.col + box * 64, to.row, staging_of(s, st) + box * STAGING_BOX_BYTES);
+    for (uint32_t box = 0; box * to.box_cols < cols; box++)
+        tensor_store(to.map, to.col + box * to.box_cols, to.row, staging_of(s, st) + box * STAGING_BOX_BYTES);
 }
 
 PTX void store_result(const site &s, storer &st, const gpu_task &t)
@@ -107,9 +114,28 @@ PTX void lend_staging(const site &s, storer &st)
     barrier_arrive(barrier_at(s, BARRIER_UNSTAGED + st.group));
 }
 
-/* Of an attention, whose addends the consumers take. */
+/* Log-sum-exps have stood in memory for long and are needed late: they come nearer while the blocks are done.  In
+ * units of 16 bytes. */
+PTX void prefetch_log_sums(const storer &st, const gpu_task &t, const feed_matrix &from)
+{
+    uint32_t end = min(t.m, (st.group + 1) * 64);
+
+    for (uint32_t row = st.group * 64; row < end; row += 4)
+        bulk_prefetch((from.address + (uint64_t)row * from.ld * 4) & ~15ull, 16);
+}
+
+/* What the task before has left, into staging. */
+PTX void load_before(const site &s, const storer &st, const gpu_task &t, uint32_t slot)
+{
+    fence_proxy();
+    load_box_row(s, st, place_of(s, st, task_addends(s, t)[2].matrix), t.n);
+    prefetch_log_sums(st, t, feed_at(s, slot).lse);
+}
+
 PTX void store_attention(const site &s, storer &st, const gpu_task &t, uint32_t slot)
 {
+    if (t.addends > 2)
+        load_before(s, st, t, slot);
     if (t.kind == GPU_ATTENTION)
         store_result(s, st, t);
     else

@@ -43,7 +43,7 @@ enum gpu_kind {
     GPU_GEMM_DIRECT,      /* tensor maps in, wgmma, addends and results element by element */
     GPU_GEMM_PLAIN,       /* ordinary accesses and arithmetic: any shape, any alignment */
     GPU_ATTENTION,        /* tensor maps in, wgmma, tensor maps out */
-    GPU_ATTENTION_DIRECT, /* tensor maps in, wgmma, results by ordinary stores */
+    GPU_ATTENTION_DIRECT, /* tensor maps in, wgmma, as many rows as there are */
     GPU_COPY,             /* bulk copies */
     GPU_COPY_PLAIN,
     GPU_REDUCE, /* 16 bytes at a time */
@@ -56,6 +56,9 @@ enum gpu_kind {
     GPU_ROUTE,
     GPU_KIND_COUNT,
 };
+
+/* What a program's tasks need beside GEMMs, copies, sums and puts: a kernel each, and one for both. */
+enum { GPU_NEEDS_ATTENTION = 1, GPU_NEEDS_DYNAMIC = 2 };
 
 /* Dynamic work.  With `select` a link behind the signals says where to look; the fetcher looks, and
  * writes what is left of the task into its copy: kind, m, a_row, b_row, down.

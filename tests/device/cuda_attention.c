@@ -1,5 +1,5 @@
 /* Workers that change between heads of 128, heads of 64, GEMMs and copies, which all use the same shared
- * memory in ways of their own; scores that climb, so that what weights are relative to is raised. */
+ * memory in ways of their own; scores that climb, so that what weights are relative to is raised; chains. */
 #include "cuda_attention.h"
 
 #include <math.h>
@@ -193,7 +193,7 @@ static void mix_64(struct program *p)
     mix(p, false, true, true);
 }
 
-static void run(void (*build)(struct program *p), const char *options, struct run_result *r)
+static void run(void (*build)(struct program *p), struct problem problem, const char *options, struct run_result *r)
 {
     struct program program = {0};
 
@@ -202,7 +202,7 @@ static void run(void (*build)(struct program *p), const char *options, struct ru
     harness_run(&(struct trial){.backend = &cuda_backend,
                                 .kernel = &mixed,
                                 .program = &program,
-                                .problem = wide,
+                                .problem = problem,
                                 .timing = {.mode = TIMING_ISOLATED, .warmup = 1, .iterations = 3},
                                 .options = options},
                 r);
@@ -215,7 +215,7 @@ START_TEST(ops_take_turns)
     static void (*const mixtures[])(struct program *) = {mix_heads, mix_128, mix_64};
     struct run_result *r = calloc(1, sizeof *r);
 
-    run(mixtures[_i % 3], options[_i / 3], r);
+    run(mixtures[_i % 3], wide, options[_i / 3], r);
     ck_assert_msg(r->status == ST_OK && r->elements_wrong == 0 && r->elements_checked > 0, "%s: %s", options[_i / 3],
                   r->report);
     free(r);
@@ -312,6 +312,75 @@ START_TEST(climbing_scores_come_out_right)
 }
 END_TEST
 
+/* ---- chains ---- */
+
+/* Each tile of queries in one task for each of these runs of keys.  The last tile of the first head is cut short
+ * where rows of the next one follow, that of the second where the matrix ends. */
+static const uint64_t key_runs[] = {128, 72, 100};
+enum { LINKS = sizeof key_runs / sizeof *key_runs, TILES = 3 };
+
+struct chain {
+    struct head_buffers heads;
+    uint32_t part, lse, queue;
+};
+
+static uint32_t add_f32(struct program *p, const char *name, uint64_t cols)
+{
+    return program_add_buffer(p, (struct buffer){name, DTYPE_F32, HEADS * wide.attention.seq, cols, 1});
+}
+
+static void link_chain(struct program *p, const struct chain *c, uint64_t head, uint64_t row, uint32_t link)
+{
+    uint64_t at = head * wide.attention.seq + row;
+    uint32_t flag = (uint32_t)(head * TILES + row / TILE) * LINKS + link;
+    struct task *t = attend(p, c->queue, &c->heads, head, row);
+
+    t->segment_table = 0;
+    t->segment_first = link;
+    t->segment_count = 1;
+    t->attention.lse = script_rows(p, 0, c->lse, at);
+    if (link > 0) {
+        t->addend = script_rows(p, 0, c->part, at);
+        t->addend_count = 1;
+        task_wait(t, flag - 1, 1, FLAG_TOTAL);
+    }
+    if (link + 1 == LINKS)
+        return;
+    t->out[0] = script_rows(p, 0, c->part, at);
+    t->attention.leaves = true;
+    task_signal(t, 0, flag, 1);
+}
+
+static void build_chains(struct program *p, uint64_t dim)
+{
+    uint64_t first = 0, seq = wide.attention.seq;
+    struct chain c = {.heads = add_heads(p, dim, 0)};
+
+    c.part = add_f32(p, "part", dim);
+    c.lse = add_f32(p, "lse", 1);
+    c.queue = script_queue_and_crew(p, "main");
+    program_add_flags(p, "linked", (uint64_t)HEADS * TILES * LINKS);
+    for (uint32_t link = 0; link < LINKS; link++) {
+        script_segment(
+            p,
+            (struct segment){.k = key_runs[link], .a_offset = first * dim, .b_offset = first * dim, .position = first});
+        first += key_runs[link];
+        for (uint64_t head = 0; head < HEADS; head++)
+            for (uint64_t row = 0; row < seq; row += TILE)
+                link_chain(p, &c, head, row, link);
+    }
+}
+
+static void chain_128(struct program *p)
+{
+    build_chains(p, 128);
+}
+
+static void chain_64(struct program *p)
+{
+    build_chains(p, 64);
+}
+
 /* Half of the keys never come: the second segment waits for a flag that nobody raises. */
 static void build_waiting(struct program *p)
 {
@@ -334,11 +403,22 @@ static void build_waiting(struct program *p)
     }
 }
 
+START_TEST(chains_come_out_right)
+{
+    struct run_result *r = calloc(1, sizeof *r);
+
+    run(_i % 2 ? chain_128 : chain_64, _i % 2 ? wide : narrow(&wide), _i / 2 ? "prefetch=1 timeout=2s" : "timeout=2s",
+        r);
+    ck_assert_msg(r->status == ST_OK && r->elements_wrong == 0 && r->elements_checked > 0, "%s", r->report);
+    free(r);
+}
+END_TEST
+
 START_TEST(missing_keys_are_reported)
 {
     struct run_result *r = calloc(1, sizeof *r);
 
-    run(build_waiting, "timeout=1s", r);
+    run(build_waiting, wide, "timeout=1s", r);
     ck_assert_msg(r->status == ST_HANG && strstr(r->report, "never[0]"), "%s: %s", status_text(r->status), r->report);
     free(r);
 }
@@ -347,9 +427,11 @@ END_TEST
 TCase *cuda_attention_tests(void)
 {
     TCase *tc = tcase_create("attention");
+    bool few = getenv("MKERNEL_TEST_FEW") != NULL; /* under a slow checker */
 
-    tcase_add_loop_test(tc, ops_take_turns, 0, 9);
-    tcase_add_loop_test(tc, climbing_scores_come_out_right, 0, 4);
+    tcase_add_loop_test(tc, ops_take_turns, 0, few ? 3 : 9);
+    tcase_add_loop_test(tc, climbing_scores_come_out_right, 0, few ? 2 : 4);
+    tcase_add_loop_test(tc, chains_come_out_right, 0, few ? 2 : 4);
     tcase_add_test(tc, missing_keys_are_reported);
     return tc;
 }

@@ -402,16 +402,16 @@ static cudaError_t launch(const struct gpu_program *p, uint32_t workers, cudaStr
     return cudaSuccess;
 }
 
-static cudaError_t launch_untraced(const struct gpu_program *p, bool attends, uint32_t workers, cudaStream_t stream)
+static cudaError_t launch_untraced(const struct gpu_program *p, unsigned needs, uint32_t workers, cudaStream_t stream)
 {
-    (void)attends;
+    (void)needs;
     return launch(p, workers, stream, 'u');
 }
 
 /* Leaves the first task of the first worker's first queue. */
-static cudaError_t launch_traced(const struct gpu_program *p, bool attends, uint32_t workers, cudaStream_t stream)
+static cudaError_t launch_traced(const struct gpu_program *p, unsigned needs, uint32_t workers, cudaStream_t stream)
 {
-    (void)attends;
+    (void)needs;
     p->records[0] = (struct gpu_record){.event = GPU_RAN, .begin.ns = 1000, .end.ns = 2000};
     return launch(p, workers, stream, 't');
 }

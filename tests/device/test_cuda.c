@@ -14,6 +14,7 @@
 #include "core/check.h"
 #include "cuda_attention.h"
 #include "cuda_baseline.h"
+#include "cuda_mixed.h"
 #include "cuda_moe.h"
 #include "cuda_trace.h"
 #include "harness.h"
@@ -323,6 +324,7 @@ int main(void)
     suite_add_tcase(suite, exact);
     suite_add_tcase(suite, cuda_attention_tests());
     suite_add_tcase(suite, cuda_moe_tests());
+    suite_add_tcase(suite, cuda_mixed_tests());
     suite_add_tcase(suite, cuda_trace_tests());
     suite_add_tcase(suite, cuda_baseline_tests(1, NULL));
     suite_add_tcase(suite, failing);

@@ -230,6 +230,12 @@ static const struct ways {
       {1, 4},
       {.attention = {.seq = 1024, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 128}},
       FORM_FUSED},
+     {GPU_SIGNAL, GPU_COPY, GPU_ATTENTION}},
+    {{&ring_attention_kernel,
+      "split=1",
+      {1, 4},
+      {.attention = {.seq = 1000, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 128}},
+      FORM_FUSED},
      {GPU_SIGNAL, GPU_COPY, GPU_ATTENTION, GPU_ATTENTION_DIRECT}},
 };
 
@@ -247,6 +253,37 @@ START_TEST(tasks_take_the_best_way)
         if (l.kinds[kind] > 0)
             ck_assert_msg(expected[kind], "case %d: %llu tasks of kind %u", _i, (unsigned long long)l.kinds[kind],
                           kind);
+    lowered_free(&l);
+    program_fini(&p);
+}
+END_TEST
+
+static const struct {
+    struct lowering_case c;
+    unsigned needs;
+} needs[] = {
+    {{&gemm_ar_kernel, "", {1, 4}, {.m = 512, .n = 512, .k = 256}, FORM_FUSED}, 0},
+    {{&ring_attention_kernel,
+      "",
+      {1, 2},
+      {.attention = {.seq = 64, .batch = 1, .heads = 1, .kv_heads = 1, .head_dim = 64}},
+      FORM_FUSED},
+     GPU_NEEDS_ATTENTION},
+    {{&moe_dispatch_gemm_kernel,
+      "",
+      {1, 2},
+      {.moe = {.tokens = 64, .hidden = 64, .inter = 64, .experts = 4, .top_k = 2, .capacity = 2}},
+      FORM_FUSED},
+     GPU_NEEDS_DYNAMIC},
+};
+
+START_TEST(programs_need_what_they_have)
+{
+    struct program p = {0};
+    struct lowered l;
+
+    lower_case(&needs[_i].c, &p, &l);
+    ck_assert_uint_eq(lowered_needs(&l), needs[_i].needs);
     lowered_free(&l);
     program_fini(&p);
 }
@@ -301,6 +338,7 @@ int main(void)
     tcase_add_loop_test(tc, kernel_lowers, 0, count);
     tcase_add_test(tc, signals_to_a_flag_agree_on_their_scope);
     tcase_add_loop_test(tc, tasks_take_the_best_way, 0, COUNT(ways));
+    tcase_add_loop_test(tc, programs_need_what_they_have, 0, COUNT(needs));
     tcase_add_test(tc, large_tiles_are_refused);
     tcase_add_test(tc, other_heads_are_refused);
     suite_add_tcase(suite, tc);
