@@ -26,7 +26,7 @@ static void plan_gathers(struct moe_dispatch *g, uint64_t rows)
     g->lead = min_u64(g->lead, g->gathers);
 }
 
-void moe_dispatch_plan(struct moe_dispatch *g, const struct moe_params *params, enum form form)
+void moe_dispatch_plan(struct moe_dispatch *g, const struct moe_params *params)
 {
     const struct moe_problem *p = &g->problem;
     uint32_t ranks = world_ranks(g->world);
@@ -40,8 +40,6 @@ void moe_dispatch_plan(struct moe_dispatch *g, const struct moe_params *params, 
     g->tile_m = params->tile_m;
     g->entries = route_entries_max(g->capacity, g->tile_m, ceil_div(p->experts, ranks));
     g->source = params->source;
-    if (g->source == MOE_SOURCE_AUTO)
-        g->source = form == FORM_FUSED ? MOE_SOURCE_ONCE : MOE_SOURCE_EXPANDED;
     plan_gathers(g, params->gather_rows);
 }
 

@@ -38,7 +38,7 @@
 #include "core/route.h"
 #include "kernels/gate.h"
 
-enum moe_source { MOE_SOURCE_AUTO, MOE_SOURCE_ONCE, MOE_SOURCE_EXPANDED, MOE_SOURCE_IN_PLACE };
+enum moe_source { MOE_SOURCE_EXPANDED, MOE_SOURCE_ONCE, MOE_SOURCE_IN_PLACE };
 
 /* The first member of a kernel's parameters. */
 struct moe_params {
@@ -64,9 +64,9 @@ struct moe_params {
      "bytes of tokens per put, rounded to whole rows"},                                                   \
     {"gather_rows", OPTION_COUNT, MOE_AT(gather_rows), "32", 1, 1024, "16|32|64|128",                     \
      "rows that one task gathers; expanded: at most those of a tile"},                                    \
-    {"rows", OPTION_CHOICE, MOE_AT(source), "auto", 0, 0, "auto|once|expanded|in_place",                  \
-     "tokens that experts compute on: fetched once a rank and found by index, once an expert, or not at " \
-     "all; auto: once, unfused expanded"},                                                                \
+    {"rows", OPTION_CHOICE, MOE_AT(source), "expanded", 0, 0, "expanded|once|in_place",                   \
+     "tokens that experts compute on: gathered for each expert, once a rank and found by index, or read " \
+     "by index where they are"},                                                                          \
     {"tile_m", OPTION_COUNT, MOE_AT(tile_m), "128", 8, 1024, NULL,                                        \
      "rows of an output tile, and of a work-list entry"},                                                 \
     {"depth", OPTION_COUNT, MOE_AT(depth), "2", 2, 8, NULL,                                               \
@@ -78,8 +78,8 @@ struct moe_dispatch {
     struct moe_problem problem;
     struct gate gate;
     struct route send, receive;
-    bool returns;                       /* results travel back: lists are aligned, weights travel with their tokens */
-    enum moe_source source;             /* not auto */
+    bool returns; /* results travel back: lists are aligned, weights travel with their tokens */
+    enum moe_source source;
     uint64_t lead;                      /* gathers that stand in a queue of their own, for everybody to do first */
     uint64_t puts_beside, pulls_beside; /* what the kernel itself adds to `sent` and, from each rank, to `pulled` */
 
@@ -115,7 +115,7 @@ struct moe_dispatch {
 
 /* Fills in the sizes, for the world, the problem, `returns` and `lead` that *g has.  `lead` comes in the unit of
  * what is gathered together, parts or, expanded, entries; of that as much as there is. */
-void moe_dispatch_plan(struct moe_dispatch *g, const struct moe_params *params, enum form form);
+void moe_dispatch_plan(struct moe_dispatch *g, const struct moe_params *params);
 
 static inline uint64_t moe_gathered_flags(const struct moe_dispatch *g)
 {

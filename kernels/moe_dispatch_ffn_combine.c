@@ -84,13 +84,13 @@ static const struct program_ops ffn_program_ops = {
     .fini = ffn_fini,
 };
 
-static void plan(struct moe_ffn *g, const struct ffn_params *params, enum form form)
+static void plan(struct moe_ffn *g, const struct ffn_params *params)
 {
     const struct moe_problem *s = &g->dispatch.problem;
     struct moe_dispatch *d = &g->dispatch;
 
     d->returns = true;
-    moe_dispatch_plan(d, &params->moe, form);
+    moe_dispatch_plan(d, &params->moe);
     g->gate_cols = params->moe.tile_n / 2 / SWIGLU_GROUP * SWIGLU_GROUP;
     g->gate_tiles = ceil_div(s->inter, g->gate_cols);
     g->down_cols = params->moe.tile_n;
@@ -192,7 +192,7 @@ static enum status ffn_emit(const struct problem *problem, struct world world, c
     g->dispatch.world = world;
     g->dispatch.problem = problem->moe;
     g->barrier = form == FORM_UNFUSED;
-    plan(g, params, form);
+    plan(g, params);
     st = moe_dispatch_check(&g->dispatch, &params->moe, machine, world.gpus_per_node * g->dispatch.entries, c);
     if (st < 0) {
         program_fini(p);

@@ -190,7 +190,7 @@ static enum status moe_emit(const struct problem *problem, struct world world, c
     g->group = gemm->group;
     g->dispatch.lead = g->barrier ? 0 : gemm->lead; /* behind a barrier everybody gathers all */
     g->columns = ceil_div(problem->moe.inter, g->tile_n);
-    moe_dispatch_plan(&g->dispatch, params, form);
+    moe_dispatch_plan(&g->dispatch, params);
     g->dispatch.pulls_beside = moe_pulls_in_place(&g->dispatch, g->dispatch.entries * g->columns);
     st = moe_dispatch_check(&g->dispatch, params, machine, 0, c);
     if (st < 0) {
