@@ -36,6 +36,8 @@ PTX void publish(const site &s, ring &r, uint32_t lane)
     ring_advance(s, r);
 }
 
+/* Of attention and rows by index one kernel has the one, the other the other. */
+template <bool ATTENDS>
 PTX void fetch_task(const site &s, const gpu_task *from, ring &r, attention_fetcher &a, uint32_t lane)
 {
     gpu_task &t = ((gpu_task *)(s.memory + RING_AT))[r.slot];
@@ -49,11 +51,11 @@ PTX void fetch_task(const site &s, const gpu_task *from, ring &r, attention_fetc
     if (t.select != SELECT_ALL && lane == 0)
         select_rows(s, t);
     __syncwarp();
-    if (is_gather(t) || is_combine(t))
-        await_rows(s, t, lane);
-    if (is_attention(t))
+    if (!ATTENDS && t.by_index)
+        await_rows(s, t, r.slot, lane);
+    if (ATTENDS && is_attention(t))
         feed_task(s, a, t, r.slot, lane);
-    a.follows = is_attention(t);
+    a.follows = ATTENDS && is_attention(t);
     publish(s, r, lane);
     if (a.follows && lane == 0)
         feed_runs(s, a.runs, t);
@@ -62,7 +64,7 @@ PTX void fetch_task(const site &s, const gpu_task *from, ring &r, attention_fetc
         leave(s);
 }
 
-PTX void run_fetcher(const site &s, uint32_t lane)
+template <bool ATTENDS> PTX void run_fetcher(const site &s, uint32_t lane)
 {
     ring r = {0, 0};
     attention_fetcher a = {};
@@ -76,7 +78,7 @@ PTX void run_fetcher(const site &s, uint32_t lane)
 
             if (index >= q.length)
                 break;
-            fetch_task(s, s.program->tasks + q.tasks + index, r, a, lane);
+            fetch_task<ATTENDS>(s, s.program->tasks + q.tasks + index, r, a, lane);
         }
     }
     await_barrier_warp(s, barrier_at(s, BARRIER_TASK_EMPTY + r.slot), r.phase ^ 1);

@@ -27,7 +27,8 @@
 #define ENDED_AT (RUNS_AT + KEY_RUNS * 16) /* not 0: a role has seen the abort word and left */
 #define RECORDS_AT (ENDED_AT + 4)          /* these two of traced launches: how many records there are */
 #define RAN_AT (ENDED_AT + 8)              /* the record of the consumers' task */
-#define SHARED_BYTES (ENDED_AT + 16)
+#define ROWS_AT (ENDED_AT + 16) /* per task slot: where the rows of a GEMM's A stand that it reads by index */
+#define SHARED_BYTES (ROWS_AT + GPU_PREFETCH_MAX * GPU_TILE_M * 8)
 
 /* A copy borrows the stages, in slots. */
 #define COPY_SLOTS 9
@@ -43,6 +44,7 @@ static_assert(COPY_SLOTS * COPY_SLOT_BYTES == STAGES * STAGE_BYTES, "slots are t
 #define FEED_BYTES 96
 #define KEY_RUNS 4 /* that the fetcher may be ahead of the loader */
 static_assert(2 * PANELS * PANEL_BYTES <= STAGES * STAGE_BYTES, "rings lie in the stages");
+static_assert(ROWS_AT % 8 == 0, "they are addresses");
 
 enum {
     BARRIER_STAGE_FULL = 0,
