@@ -72,8 +72,9 @@ struct gpu_task {
     uint32_t links;                                 /* the first one */
     uint32_t index;
     uint32_t m, n;
-    uint32_t k;                    /* elements; GEMMs by tensor maps: blocks of GPU_TILE_K; attentions: blocks of
-                   GPU_KEYS, at least one; GPU_PUT and GPU_ROUTE: its number */
+    /* Elements; GEMMs by tensor maps: blocks of GPU_TILE_K; attentions: blocks of GPU_KEYS, at least one; GPU_PUT and
+     * GPU_ROUTE: its number. */
+    uint32_t k;
     uint32_t a_view, a_row, a_col; /* a GEMM's rows by index: a_col is how much of k there is */
     uint32_t b_view, b_row, b_col;
     uint32_t segments, segment_count; /* 0: all of k at once, but for attention */
