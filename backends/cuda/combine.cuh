@@ -13,7 +13,7 @@ struct term {
 
 PTX term term_at(const site &s, const gpu_task &t, uint32_t row, uint32_t i)
 {
-    const gpu_matrix w = task_selects(s, t)[3].matrix;
+    const gpu_matrix w = task_selects(s, t)[INDEX_WEIGHTS].matrix;
     int32_t value = __ldcg((const int32_t *)index_address(s, t, row, i));
     float weight = 1;
 
@@ -60,14 +60,15 @@ PTX void add_terms(float (&sum)[VECTOR], const term &mine, uint32_t first, uint3
 
 PTX void combine_row(const site &s, const gpu_task &t, const matrix &to, uint32_t row, uint32_t lane)
 {
-    term mine = lane < t.b_col ? term_at(s, t, row, lane) : term{0, 0};
+    uint32_t terms = index_rows(s, t).terms;
+    term mine = lane < terms ? term_at(s, t, row, lane) : term{0, 0};
     uint32_t vectors = t.n / VECTOR;
 
     for (uint32_t base = 0; base < vectors; base += 32) {
         float sum[VECTOR] = {};
         bool inside = base + lane < vectors;
 
-        for (uint32_t first = 0; first < t.b_col; first += COMBINE_BATCH)
+        for (uint32_t first = 0; first < terms; first += COMBINE_BATCH)
             add_terms(sum, mine, first, base + lane, inside);
         if (inside)
             *(uint4 *)vector_address(to, {row, (base + lane) * VECTOR}) = {
@@ -79,12 +80,13 @@ PTX void combine_row(const site &s, const gpu_task &t, const matrix &to, uint32_
 
 PTX void combine_row_plain(const site &s, const gpu_task &t, const matrix &to, uint32_t row, uint32_t lane)
 {
-    bool is_wide = s.program->views[task_addends(s, t)->matrix.view].is_wide != 0;
+    uint32_t terms = index_rows(s, t).terms;
+    bool is_wide = s.program->views[task_selects(s, t)[INDEX_SOURCES].matrix.view].is_wide != 0;
 
     for (uint32_t col = lane; col < t.n; col += 32) {
         float sum = 0;
 
-        for (uint32_t i = 0; i < t.b_col; i++) {
+        for (uint32_t i = 0; i < terms; i++) {
             term x = term_at(s, t, row, i);
 
             if (x.from != 0)

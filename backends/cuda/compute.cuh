@@ -28,17 +28,27 @@ PTX void multiply_stage(const site &s, const consumer &c, float (&d)[128], uint3
     wgmma_commit();
 }
 
+/* Rows by index have been written by the generic proxy. */
+template <bool BY_INDEX> PTX void await_stage(const site &s, uint32_t stage, uint32_t phase, uint32_t by_index)
+{
+    if (BY_INDEX)
+        barrier_await_fence_unless(barrier_at(s, BARRIER_STAGE_FULL + stage), phase, s.shared + ENDED_AT, by_index);
+    else
+        await_barrier_consumer(s, barrier_at(s, BARRIER_STAGE_FULL + stage), phase);
+}
+
 /* The first block starts the sums afresh; it stands apart because ptxas gives up overlapping
  * products when that is decided at run time. */
-PTX void multiply(const site &s, consumer &c, float (&d)[128], uint32_t blocks)
+template <bool BY_INDEX>
+PTX void multiply(const site &s, consumer &c, float (&d)[128], uint32_t blocks, uint32_t by_index)
 {
     uint32_t stage = c.stages % 4, phase = c.stages / 4, last = stage;
 
-    await_barrier_consumer(s, barrier_at(s, BARRIER_STAGE_FULL + stage), phase);
+    await_stage<BY_INDEX>(s, stage, phase, by_index);
     multiply_stage(s, c, d, stage, true);
     stage_advance(stage, phase);
     for (uint32_t i = 1; i < blocks; i++) {
-        await_barrier_consumer(s, barrier_at(s, BARRIER_STAGE_FULL + stage), phase);
+        await_stage<BY_INDEX>(s, stage, phase, by_index);
         multiply_stage(s, c, d, stage, false);
         wgmma_wait<1>();
         barrier_arrive_one(barrier_at(s, BARRIER_STAGE_EMPTY + last));
@@ -167,12 +177,12 @@ PTX void activate(float (&d)[128])
         d[i] = swiglu(d[i / 4 * 8 + i % 4], d[i / 4 * 8 + 4 + i % 4]);
 }
 
-/* Dynamic work alone has an epilogue. */
-template <bool DYNAMIC> PTX void multiply_tile(const site &s, consumer &c, const gpu_task &t)
+/* Dynamic work alone has an epilogue; with attention beside it no rows by index come through the stages. */
+template <bool BY_INDEX, bool DYNAMIC> PTX void multiply_tile(const site &s, consumer &c, const gpu_task &t)
 {
     float d[128];
 
-    multiply(s, c, d, t.k);
+    multiply<BY_INDEX>(s, c, d, t.k, t.by_index);
     if (DYNAMIC && t.epilogue == EPILOGUE_SWIGLU)
         activate(d);
     if (t.kind == GPU_GEMM)
@@ -211,7 +221,7 @@ static __device__ __noinline__ void consume_plain(const site s, const gpu_task &
     if (t.kind == GPU_REDUCE)
         reduce_task(s, t, thread);
     else if (t.kind == GPU_GEMM_PLAIN || t.kind == GPU_COPY_PLAIN || t.kind == GPU_REDUCE_PLAIN)
-        plain_task(s, t, thread);
+        plain_task<DYNAMIC>(s, t, thread);
     else if (DYNAMIC)
         consume_dynamic(s, t, thread);
 }
@@ -219,7 +229,7 @@ static __device__ __noinline__ void consume_plain(const site s, const gpu_task &
 template <bool ATTENDS, bool DYNAMIC> PTX void consume(const site &s, consumer &c, const gpu_task &t, uint32_t slot)
 {
     if (uses_tiles(t))
-        multiply_tile<DYNAMIC>(s, c, t);
+        multiply_tile<DYNAMIC && !ATTENDS, DYNAMIC>(s, c, t);
     else if (ATTENDS && is_attention(t))
         attend(s, c, t, slot);
     else

@@ -63,6 +63,7 @@ PTX void publish(const site &s, ring &r, uint32_t lane)
     ring_advance(s, r);
 }
 
+template <bool ATTENDS, bool DYNAMIC>
 PTX void fetch_task(const site &s, const gpu_task *from, ring &r, attention_fetcher &a, uint32_t lane)
 {
     gpu_task &t = ((gpu_task *)(s.memory + RING_AT))[r.slot];
@@ -75,11 +76,11 @@ PTX void fetch_task(const site &s, const gpu_task *from, ring &r, attention_fetc
     if (t.select != SELECT_ALL && lane == 0)
         select_rows(s, t);
     __syncwarp();
-    if (is_gather(t) || is_combine(t))
-        await_rows(s, t, lane);
-    if (is_attention(t))
+    if (DYNAMIC && t.by_index)
+        await_rows(s, t, r.slot, lane);
+    if (ATTENDS && is_attention(t))
         feed_task(s, a, t, r.slot, lane);
-    a.follows = is_attention(t);
+    a.follows = ATTENDS && is_attention(t);
     publish(s, r, lane);
     if (a.follows && lane == 0)
         feed_runs(s, a.runs, t);
@@ -88,21 +89,23 @@ PTX void fetch_task(const site &s, const gpu_task *from, ring &r, attention_fetc
         leave(s);
 }
 
-PTX void run_fetcher(const site &s, uint32_t lane)
+template <bool ATTENDS, bool DYNAMIC> PTX void run_fetcher(const site &s, uint32_t lane)
 {
     ring r = {0, 0};
     attention_fetcher a = {};
 
     for (uint32_t i = 0; i < s.worker->queue_count; i++) {
-        const gpu_queue q = s.worker->queues[i];
+        gpu_queue q = s.worker->queues[i];
 
         for (;;) {
+            if (ATTENDS && DYNAMIC)
+                q = s.worker->queues[i]; /* there are no registers to keep it in */
             await_barrier_warp(s, barrier_at(s, BARRIER_TASK_EMPTY + r.slot), r.phase ^ 1);
             uint64_t index = pop(s, q, lane);
 
             if (index >= q.length)
                 break;
-            fetch_task(s, s.program->tasks + q.tasks + index, r, a, lane);
+            fetch_task<ATTENDS, DYNAMIC>(s, s.program->tasks + q.tasks + index, r, a, lane);
         }
     }
     await_barrier_warp(s, barrier_at(s, BARRIER_TASK_EMPTY + r.slot), r.phase ^ 1);

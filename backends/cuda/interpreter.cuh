@@ -69,7 +69,7 @@ static __global__ void __launch_bounds__(GPU_THREADS, 1) interpret(const __grid_
     }
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(ATTENDS ? 56 : 72));
     if (warp == FETCH_WARP)
-        run_fetcher(s, lane);
+        run_fetcher<ATTENDS, DYNAMIC>(s, lane);
     else if (warp == LOAD_WARP && DYNAMIC)
         run_loader<ATTENDS>(s, lane);
     else if (warp == LOAD_WARP && lane == 0)

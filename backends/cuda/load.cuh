@@ -65,6 +65,79 @@ PTX void load_gemm(const site &s, loader &l, const gpu_task &t)
     }
 }
 
+/* ---- GEMMs that read the rows of A by index: by the whole warp ----
+ *
+ * 16 bytes a lane and copy, four rows by all lanes, swizzled as a tensor map would.  These copies belong to the
+ * generic proxy, so the consumers fence before their products read them. */
+
+#define COPIES_AHEAD 8 /* rows of a lane whose addresses are at hand */
+
+/* `bytes` of each row from `at` on; what a block has beyond them is 0.  WHOLE: there is nothing beyond. */
+template <bool WHOLE> PTX void copy_rows(const uint64_t *rows, uint32_t to, uint32_t at, uint32_t bytes, uint32_t lane)
+{
+    uint32_t first = lane / 8, part = lane % 8 * 16, mine = bytes > part ? min(bytes - part, 16) : 0;
+    uint32_t even = to + first * 128 + (part ^ first * 16), odd = even ^ 64;
+
+#pragma unroll
+    for (int base = 0; base < GPU_TILE_M; base += 4 * COPIES_AHEAD) {
+        uint64_t from[COPIES_AHEAD];
+
+#pragma unroll
+        for (int i = 0; i < COPIES_AHEAD; i++)
+            from[i] = rows[first + base + 4 * i] + (at + part);
+#pragma unroll
+        for (int i = 0; i < COPIES_AHEAD; i++) {
+            uint32_t place = (i % 2 ? odd : even) + (base + 4 * i) * 128;
+
+            if (WHOLE)
+                async_copy(place, from[i]);
+            else
+                async_copy_part(place, from[i], mine);
+        }
+    }
+}
+
+PTX void load_b(const site &s, const loader &l, const operand_maps &o, uint32_t col)
+{
+    uint32_t full = barrier_at(s, BARRIER_STAGE_FULL + l.stage), to = s.shared + l.stage * STAGE_BYTES;
+
+    barrier_expect_more_one(full, 2 * OPERAND_BYTES);
+    tensor_load_one(to + OPERAND_BYTES, o.b, col, o.b_row, full);
+    tensor_load_one(to + 2 * OPERAND_BYTES, o.b, col, o.b_row + GPU_TILE_N / 2, full);
+}
+
+/* `rows`: addresses, in shared memory.  The last arrival is that of one lane, once all copies have begun. */
+PTX void load_block_by_index(const site &s, const loader &l, const uint64_t *rows, uint32_t at, uint32_t bytes,
+                             uint32_t lane)
+{
+    uint32_t full = barrier_at(s, BARRIER_STAGE_FULL + l.stage), to = s.shared + l.stage * STAGE_BYTES;
+
+    if (bytes >= GPU_TILE_K * 2)
+        copy_rows<true>(rows, to, at, bytes, lane);
+    else
+        copy_rows<false>(rows, to, at, bytes, lane);
+    async_arrive(full);
+    __syncwarp();
+    barrier_arrive_one(full);
+}
+
+/* Where the ring of stages is, lane 0 knows. */
+PTX void load_gemm_by_index(const site &s, loader &l, const gpu_task &t, uint32_t slot, uint32_t lane)
+{
+    operand_maps o = {nullptr, view_load_map(s, s.program->views[t.b_view]), 0, t.b_row};
+
+    l.stage = __shfl_sync(ALL_LANES, l.stage, 0);
+    l.phase = __shfl_sync(ALL_LANES, l.phase, 0);
+    fence_proxy(); /* behind the acquired flags may be ordinary stores */
+    __syncwarp();
+    for (uint32_t at = 0; at < t.a_col; at += GPU_TILE_K) {
+        await_barrier_warp(s, barrier_at(s, BARRIER_STAGE_EMPTY + l.stage), l.phase ^ 1);
+        load_b(s, l, o, t.b_col + at);
+        load_block_by_index(s, l, row_addresses(s, slot), at * 2, (t.a_col - at) * 2, lane);
+        stage_advance(l.stage, l.phase);
+    }
+}
+
 /* ---- copies ---- */
 
 /* They borrow the stages. */
@@ -146,7 +219,7 @@ PTX void run_attending_loader(const site &s)
     load_late_values(s, l.attention);
 }
 
-/* Where rows are gathered, which takes all lanes. */
+/* Where rows are read by index, which takes all lanes. */
 template <bool ATTENDS> PTX void run_loader(const site &s, uint32_t lane)
 {
     loader l = {};
@@ -163,7 +236,9 @@ template <bool ATTENDS> PTX void run_loader(const site &s, uint32_t lane)
 
         if (t.kind == GPU_END)
             break;
-        if (lane == 0 && ATTENDS)
+        if (!ATTENDS && uses_tiles(t) && t.by_index)
+            load_gemm_by_index(s, l, t, r.slot, lane);
+        else if (lane == 0 && ATTENDS)
             load_attending(s, l, t, r);
         else if (lane == 0 && uses_stages(t))
             load_staged(s, l, t);

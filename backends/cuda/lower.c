@@ -46,7 +46,7 @@ static uint32_t total_blocks(const struct lowering *l)
 static enum status lower_gemm(struct lowering *l)
 {
     const struct task *t = l->task;
-    struct gpu_matrix a, b;
+    struct gpu_matrix a = {.view = NO_VIEW, .col = (uint32_t)t->k}, b;
     uint64_t sums = step_extent_b(t, &(struct segment){.k = t->k}).rows;
 
     if (t->m > GPU_TILE_M || sums > GPU_TILE_N)
@@ -54,7 +54,7 @@ static enum status lower_gemm(struct lowering *l)
                             GPU_TILE_M, GPU_TILE_N);
     l->word.epilogue = t->epilogue;
     l->out->activated += t->epilogue != EPILOGUE_NONE;
-    TRY(lower_place(l, &t->a, t->a.rank, 0, &a));
+    TRY(t->by_index ? lower_check_index(l) : lower_place(l, &t->a, t->a.rank, 0, &a));
     TRY(lower_place(l, &t->b, t->b.rank, 0, &b));
     l->word.kind = (uint8_t)lower_gemm_kind(l, &a, &b);
     l->word.a_view = a.view;
@@ -111,7 +111,7 @@ static enum status lower_op(struct lowering *l)
         return lower_refuse(l, "extents beyond 32 bits");
     if (t->op == OP_ATTENTION)
         return lower_attention(l);
-    if (op_indexes(t->op))
+    if (task_indexes(t) && t->op != OP_GEMM)
         return lower_indexed(l);
     return t->op == OP_GEMM ? lower_gemm(l) : lower_move(l);
 }
@@ -155,7 +155,7 @@ static enum status lower_task(struct lowered *out, uint32_t rank, uint32_t queue
     TRY(lower_waits(&l));
     if (l.word.kind != GPU_PUT && l.word.kind != GPU_SIGNAL) {
         TRY(lower_targets(&l));
-        TRY(op_indexes(task.op) ? lower_sources(&l) : lower_addends(&l));
+        TRY(lower_addends(&l));
     }
     if (l.word.kind != GPU_PUT)
         TRY(lower_signals(&l));
@@ -238,6 +238,18 @@ static enum status find_raised(struct lowered *out)
     return (nodes && !out->put_raised) || (devices && !out->far_raised) ? lower_out_of_memory(out) : ST_OK;
 }
 
+static bool attends(const struct lowered *out, uint32_t rank, uint32_t queue)
+{
+    for (uint64_t i = 0; i < program_queue_length(out->program, rank, queue); i++) {
+        struct task t = {0};
+
+        program_task(out->program, rank, queue, i, &t);
+        if (t.op == OP_ATTENTION)
+            return true;
+    }
+    return false;
+}
+
 static enum status lower_queue(struct lowered *out, uint32_t rank, uint32_t queue)
 {
     uint64_t length = program_queue_length(out->program, rank, queue);
@@ -251,11 +263,11 @@ static enum status lower_queue(struct lowered *out, uint32_t rank, uint32_t queu
 unsigned lowered_needs(const struct lowered *l)
 {
     static const enum gpu_kind dynamic[] = {GPU_ROUTE, GPU_GATHER, GPU_GATHER_PLAIN, GPU_COMBINE, GPU_COMBINE_PLAIN};
-    uint64_t attentions = l->kinds[GPU_ATTENTION] + l->kinds[GPU_ATTENTION_DIRECT], others = l->activated;
+    uint64_t others = l->activated + l->by_index;
 
     for (uint32_t i = 0; i < sizeof dynamic / sizeof *dynamic; i++)
         others += l->kinds[dynamic[i]];
-    return (attentions ? GPU_NEEDS_ATTENTION : 0) | (others ? GPU_NEEDS_DYNAMIC : 0);
+    return (l->attends ? GPU_NEEDS_ATTENTION : 0) | (others ? GPU_NEEDS_DYNAMIC : 0);
 }
 
 enum status lower_program(const struct program *p, const struct placement *ranks, struct lowered *out)
@@ -273,6 +285,9 @@ enum status lower_program(const struct program *p, const struct placement *ranks
     TRY(find_raised(out));
     for (uint32_t i = 0; i < count * p->buffer_count; i++)
         out->first_view[i] = NO_VIEW;
+    for (uint32_t rank = 0; rank < count; rank++)
+        for (uint32_t q = 0; ranks[rank].window && q < p->queue_count && !out->attends; q++)
+            out->attends = attends(out, rank, q);
     for (uint32_t rank = 0; rank < count; rank++)
         for (uint32_t q = 0; ranks[rank].window && q < p->queue_count; q++)
             TRY(lower_queue(out, rank, q));

@@ -55,8 +55,9 @@ struct lowered {
     uint8_t *put_raised;            /* by rank and flag: enum lowered_by, 0: not by puts; NULL: there is one node */
     uint8_t *far_raised;            /* the same: by tasks of another device; NULL: there is one device */
     struct gpu_table *puts;         /* by rank: struct task */
+    bool attends;                   /* some task is an attention */
     uint64_t kinds[GPU_KIND_COUNT]; /* tasks by enum gpu_kind */
-    uint64_t put_count, activated;  /* tasks */
+    uint64_t put_count, activated, by_index; /* tasks */
     char why[512];
 };
 

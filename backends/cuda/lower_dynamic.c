@@ -34,10 +34,31 @@ static enum status add_select(struct lowering *l)
     return ST_OK;
 }
 
+/* Where rows come from. */
+static enum status add_sources(struct lowering *l)
+{
+    uint32_t first, count = program_target_ranks(l->out->program, l->rank, l->task->a.rank, &first);
+
+    for (uint32_t i = 0; i < count; i++) {
+        union gpu_link link;
+
+        TRY(lower_place(l, &l->task->a, first + i, 0, &link.matrix));
+        ADD(l->out, links, union gpu_link, &link);
+    }
+    return ST_OK;
+}
+
 static enum status add_index(struct lowering *l)
 {
     const struct task *t = l->task;
+    bool stacked = t->a.rank == RANK_NODE;
     union gpu_link index, flags = {.indexed = {.rows_per_flag = 1}}, weight = {.matrix = {.view = NO_VIEW}};
+    union gpu_link rows = {
+        .rows = {
+            .terms = (uint32_t)program_index_terms(t),
+            .limit = (uint32_t)t->index_limit,
+            .source_rows = stacked ? (uint32_t)l->out->program->buffers[t->a.buffer].rows : UINT32_MAX,
+        }};
 
     if (t->op == OP_GATHER_ROWS && t->index.ld != 1)
         return lower_refuse(l, "an index list with gaps");
@@ -48,15 +69,18 @@ static enum status add_index(struct lowering *l)
         flags.indexed = (struct gpu_indexed){t->indexed.first, t->indexed.count, (uint32_t)t->indexed.rows_per_flag, 0};
     if (t->op == OP_COMBINE_ROWS && t->combine.weighted)
         TRY(lower_place(l, &t->combine.weight, l->rank, 0, &weight.matrix));
+    l->word.by_index = true;
+    l->out->by_index++;
     ADD(l->out, links, union gpu_link, &index);
+    ADD(l->out, links, union gpu_link, &rows);
     ADD(l->out, links, union gpu_link, &flags);
     ADD(l->out, links, union gpu_link, &weight);
-    return ST_OK;
+    return add_sources(l);
 }
 
 enum status lower_dynamic(struct lowering *l)
 {
-    bool indexes = op_indexes(l->task->op);
+    bool indexes = task_indexes(l->task);
 
     if (l->word.kind == GPU_SIGNAL || (l->task->select.mode == SELECT_ALL && !indexes))
         return ST_OK;
@@ -66,39 +90,27 @@ enum status lower_dynamic(struct lowering *l)
 
 /* ---- rows by index ---- */
 
+enum status lower_check_index(struct lowering *l)
+{
+    const struct task *t = l->task;
+
+    if (t->index_limit > INT32_MAX || l->out->program->buffers[t->a.buffer].rows >= UINT32_MAX ||
+        program_index_terms(t) > INT32_MAX)
+        return lower_refuse(l, "index values beyond 31 bits");
+    return ST_OK;
+}
+
 enum status lower_indexed(struct lowering *l)
 {
     const struct task *t = l->task;
     const struct program *p = l->out->program;
-    bool stacked = t->a.rank == RANK_NODE;
 
     if (t->out_count != 1 || t->out[0].rank == RANK_NODE)
         return lower_refuse(l, "rows by index go to one target");
     if (t->op == OP_GATHER_ROWS && p->buffers[t->a.buffer].dtype != p->buffers[t->out[0].buffer].dtype)
         return lower_refuse(l, "rows are gathered as they are, to the same type");
-    if (t->k > INT32_MAX || p->buffers[t->a.buffer].rows >= UINT32_MAX || program_index_terms(t) > INT32_MAX)
-        return lower_refuse(l, "index values beyond 31 bits");
     l->word.kind = (uint8_t)lower_move_kind(l);
-    l->word.b_row = stacked ? (uint32_t)p->buffers[t->a.buffer].rows : UINT32_MAX;
-    l->word.b_col = (uint32_t)program_index_terms(t);
-    return ST_OK;
-}
-
-/* In the place of addends: where rows come from. */
-enum status lower_sources(struct lowering *l)
-{
-    uint32_t first, count = program_target_ranks(l->out->program, l->rank, l->task->a.rank, &first);
-
-    for (uint32_t i = 0; i < count; i++) {
-        union gpu_link link;
-
-        if (l->word.addends == UINT8_MAX)
-            return lower_refuse(l, "more than %d sources", UINT8_MAX);
-        l->word.addends++;
-        TRY(lower_place(l, &l->task->a, first + i, 0, &link.matrix));
-        ADD(l->out, links, union gpu_link, &link);
-    }
-    return ST_OK;
+    return lower_check_index(l);
 }
 
 /* ---- routes ---- */
@@ -123,7 +135,7 @@ static bool route_fits(const struct route *r, uint64_t list_rows)
            !__builtin_mul_overflow(rows, r->top_k, &rows) && rows < INT32_MAX &&
            !__builtin_mul_overflow(list_rows, r->tile_rows, &slots) &&
            !__builtin_mul_overflow(slots, r->world.gpus_per_node, &slots) && slots < INT32_MAX &&
-           r->experts < INT32_MAX && r->capacity < INT32_MAX;
+           r->experts < INT32_MAX && r->capacity < INT32_MAX && world_ranks(r->world) <= INT16_MAX;
 }
 
 enum status lower_route(struct lowering *l)
@@ -146,12 +158,17 @@ enum status lower_route(struct lowering *l)
                             .tile_rows = (uint32_t)r->tile_rows,
                             .aligned = r->aligned,
                             .returns = r->back != NO_BUFFER,
+                            .lists_pulls = r->kind == ROUTE_RECEIVE && r->pulls != NO_BUFFER,
                             .stack_rows = (uint32_t)route_rows_max(r)};
     TRY(control_view(l, r->table, &g->table));
     TRY(control_view(l, r->index, &g->index));
     if (r->kind == ROUTE_RECEIVE) {
         TRY(control_view(l, r->list, &g->list));
         g->list_rows = (uint32_t)l->out->program->buffers[r->list].rows;
+    }
+    if (g->lists_pulls) {
+        TRY(control_view(l, r->pulls, &g->pulls));
+        TRY(control_view(l, r->pull_count, &g->pull_count));
     }
     if (g->returns)
         TRY(control_view(l, r->back, &g->back));

@@ -19,19 +19,34 @@ static bool blocks_fit(const struct lowered *out, const struct gpu_matrix *m, ui
     return (k % GPU_TILE_K == 0 && end <= ld) || end == ld;
 }
 
-static bool loads_by_map(const struct lowering *l, const struct gpu_matrix *a, const struct gpu_matrix *b)
+static bool loads_by_map(const struct lowered *out, const struct gpu_matrix *m, uint64_t add, uint64_t k)
+{
+    return is_mapped(out, m, false) && blocks_fit(out, m, add, k);
+}
+
+/* Rows by index are copied 16 bytes at a time, and zeros put behind them.  Where there is attention, its queries stand in
+ * the place of their addresses. */
+static bool loads_by_index(const struct lowering *l)
+{
+    const struct operand *a = &l->task->a;
+    const struct program *p = l->out->program;
+
+    return !l->out->attends && p->buffers[a->buffer].dtype == DTYPE_BF16 && a->offset % 8 == 0 && a->ld % 8 == 0 &&
+           lower_copy_bytes(p, a->buffer) % 16 == 0;
+}
+
+static bool loads_tiles(const struct lowering *l, const struct gpu_matrix *a, const struct gpu_matrix *b)
 {
     const struct task *t = l->task;
     uint64_t blocks = 0;
 
-    if (!is_mapped(l->out, a, false) || !is_mapped(l->out, b, false))
-        return false;
     for (uint32_t i = 0; i < program_step_count(t); i++) {
         struct segment s;
         struct operand ignored;
 
         program_step(l->out->program, l->rank, t, i, &s, &ignored, &ignored);
-        if (!blocks_fit(l->out, a, s.a_offset, s.k) || !blocks_fit(l->out, b, s.b_offset, s.k))
+        if (!(t->by_index ? loads_by_index(l) : loads_by_map(l->out, a, s.a_offset, s.k)) ||
+            !loads_by_map(l->out, b, s.b_offset, s.k))
             return false;
         blocks += ceil_div(s.k, GPU_TILE_K);
     }
@@ -88,7 +103,7 @@ static bool in_vectors(const struct lowering *l, const struct operand *o)
 {
     const struct buffer *b = &l->out->program->buffers[o->buffer];
     uint64_t bytes = dtype_bytes(b->dtype);
-    bool one_row = l->task->m == 1 && l->task->select.mode == SELECT_ALL && !op_indexes(l->task->op);
+    bool one_row = l->task->m == 1 && l->task->select.mode == SELECT_ALL && !task_indexes(l->task);
 
     return b->dtype == l->out->program->buffers[l->task->out[0].buffer].dtype && o->offset * bytes % 16 == 0 &&
            (o->ld * bytes % 16 == 0 || one_row) && l->task->n * bytes % 16 == 0 &&
@@ -108,7 +123,7 @@ static bool all_in_vectors(const struct lowering *l)
         if (!in_vectors(l, &o))
             return false;
     }
-    return (t->op != OP_COPY && !op_indexes(t->op)) || in_vectors(l, &t->a);
+    return t->op == OP_GEMM || (t->op != OP_COPY && !task_indexes(t)) || in_vectors(l, &t->a);
 }
 
 static bool is_bf16(const struct lowering *l)
@@ -128,7 +143,7 @@ enum gpu_kind lower_gemm_kind(struct lowering *l, const struct gpu_matrix *a, co
     /* Gate and up of eight columns are in one thread's registers; of fewer they are not. */
     bool lanes_differ = l->task->epilogue != EPILOGUE_NONE && (l->task->n % SWIGLU_GROUP != 0 || !stores_by_rows(l));
 
-    if (!loads_by_map(l, a, b) || lanes_differ)
+    if (!loads_tiles(l, a, b) || lanes_differ)
         return GPU_GEMM_PLAIN;
     if (lower_stores_by_map(l, false) && adds_by_map(l) && (l->task->select.mode == SELECT_ALL || stores_by_rows(l)))
         return GPU_GEMM;

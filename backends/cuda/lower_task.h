@@ -49,9 +49,9 @@ enum status lower_addend(struct lowering *l, const struct operand *o, uint32_t m
 
 /* ---- lower_dynamic.c ---- */
 
-enum status lower_indexed(struct lowering *l);
+enum status lower_indexed(struct lowering *l);     /* gathers, combines */
+enum status lower_check_index(struct lowering *l); /* all that read rows by index */
 enum status lower_route(struct lowering *l);
-enum status lower_sources(struct lowering *l);
 /* What stands behind the signals of a task that looks into control buffers. */
 enum status lower_dynamic(struct lowering *l);
 

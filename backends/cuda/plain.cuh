@@ -3,7 +3,7 @@
 #ifndef BACKENDS_CUDA_PLAIN_CUH
 #define BACKENDS_CUDA_PLAIN_CUH
 
-#include "backends/cuda/site.cuh"
+#include "backends/cuda/indexed.cuh"
 
 struct matrix {
     uint64_t address, ld;
@@ -66,10 +66,22 @@ PTX float dot(const matrix &a, const matrix &b, uint32_t row, uint32_t col, uint
     return sum;
 }
 
-PTX float dot_segments(const site &s, const gpu_task &t, uint32_t row, uint32_t col)
+/* The row that an index value names. */
+PTX matrix row_by_index(const site &s, const gpu_task &t, uint32_t row)
+{
+    uint32_t value = __ldcg((const uint32_t *)index_address(s, t, row, 0));
+    const gpu_view &v = s.program->views[task_selects(s, t)[INDEX_SOURCES].matrix.view];
+
+    return {source_address(s, t, value), v.ld, v.is_wide != 0};
+}
+
+/* DYNAMIC: rows may be read by index, here and below. */
+template <bool DYNAMIC> PTX float dot_segments(const site &s, const gpu_task &t, uint32_t row, uint32_t col)
 {
     float sum = 0;
 
+    if (DYNAMIC && t.by_index)
+        return dot(row_by_index(s, t, row), matrix_of(s, t.b_view, t.b_row, t.b_col), 0, col, t.k, 0);
     if (t.segment_count == 0)
         return dot(matrix_of(s, t.a_view, t.a_row, t.a_col), matrix_of(s, t.b_view, t.b_row, t.b_col), row, col, t.k,
                    0);
@@ -88,23 +100,25 @@ PTX float swiglu(float gate, float up)
 }
 
 /* Gate and up are rows of b in turn (core/program.h). */
-PTX float dot_activated(const site &s, const gpu_task &t, uint32_t row, uint32_t col)
+template <bool DYNAMIC> PTX float dot_activated(const site &s, const gpu_task &t, uint32_t row, uint32_t col)
 {
     uint32_t first = col / SWIGLU_GROUP * SWIGLU_GROUP, gate = 2 * first + col - first;
 
-    return swiglu(dot_segments(s, t, row, gate), dot_segments(s, t, row, gate + min(SWIGLU_GROUP, t.n - first)));
+    return swiglu(dot_segments<DYNAMIC>(s, t, row, gate),
+                  dot_segments<DYNAMIC>(s, t, row, gate + min(SWIGLU_GROUP, t.n - first)));
 }
 
 /* One element: GEMM, REDUCE (no product) and COPY (no addends either; a payload of NaN may be lost
  * only where the types differ). */
-PTX void plain_task(const site &s, const gpu_task &t, uint32_t thread)
+template <bool DYNAMIC> PTX void plain_task(const site &s, const gpu_task &t, uint32_t thread)
 {
     for (uint64_t i = thread; i < (uint64_t)t.m * t.n; i += CONSUMERS) {
         uint32_t row = (uint32_t)(i / t.n), col = (uint32_t)(i % t.n);
         float value = 0;
 
         if (t.kind == GPU_GEMM_PLAIN) {
-            value = t.epilogue == EPILOGUE_SWIGLU ? dot_activated(s, t, row, col) : dot_segments(s, t, row, col);
+            value = t.epilogue == EPILOGUE_SWIGLU ? dot_activated<DYNAMIC>(s, t, row, col)
+                                                  : dot_segments<DYNAMIC>(s, t, row, col);
         } else if (t.kind == GPU_COPY_PLAIN) {
             matrix a = matrix_of(s, t.a_view, t.a_row, t.a_col);
 

@@ -23,6 +23,16 @@ PTX void barrier_expect(uint32_t barrier, uint32_t bytes)
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
+/* Without arriving; by one lane of a warp whose lanes stay together. */
+PTX void barrier_expect_more_one(uint32_t barrier, uint32_t bytes)
+{
+    asm volatile("{\n.reg .pred p;\n"
+                 "elect.sync _|p, 0xffffffff;\n"
+                 "@p mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;\n}\n" ::"r"(barrier),
+                 "r"(bytes)
+                 : "memory");
+}
+
 PTX void barrier_arrive(uint32_t barrier)
 {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
@@ -73,6 +83,16 @@ PTX void barrier_await_unless(uint32_t barrier, uint32_t phase, uint32_t unless)
                  : "memory");
 }
 
+/* The same; with `fences` there is a proxy fence for shared memory behind it. */
+PTX void barrier_await_fence_unless(uint32_t barrier, uint32_t phase, uint32_t unless, uint32_t fences)
+{
+    barrier_await_unless(barrier, phase, unless);
+    asm volatile("{\n.reg .pred p;\n"
+                 "setp.ne.u32 p, %0, 0;\n"
+                 "@p fence.proxy.async.shared::cta;\n}\n" ::"r"(fences)
+                 : "memory");
+}
+
 /* By one lane of a warp whose lanes stay together. */
 PTX void barrier_arrive_one(uint32_t barrier)
 {
@@ -88,6 +108,17 @@ PTX void tensor_load(uint32_t to, const void *map, uint32_t col, uint32_t row, u
 {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
                  "[%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+                 "l"(map), "r"(col), "r"(row), "r"(barrier)
+                 : "memory");
+}
+
+/* By one lane of a warp whose lanes stay together. */
+PTX void tensor_load_one(uint32_t to, const void *map, uint32_t col, uint32_t row, uint32_t barrier)
+{
+    asm volatile("{\n.reg .pred p;\n"
+                 "elect.sync _|p, 0xffffffff;\n"
+                 "@p cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3}], [%4];\n}\n" ::"r"(to),
                  "l"(map), "r"(col), "r"(row), "r"(barrier)
                  : "memory");
 }
@@ -134,6 +165,26 @@ template <int PENDING> PTX void bulk_wait_read(void)
 PTX void bulk_wait_all(void)
 {
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+/* ---- asynchronous copies by single threads ---- */
+
+/* 16 bytes into shared memory. */
+PTX void async_copy(uint32_t to, uint64_t from)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+
+/* `bytes` of them are read, the others are 0. */
+PTX void async_copy_part(uint32_t to, uint64_t from, uint32_t bytes)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+
+/* An arrival more, that comes when all copies which the thread has begun have landed. */
+PTX void async_arrive(uint32_t barrier)
+{
+    asm volatile("cp.async.mbarrier.arrive.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
 
 /* ---- order ---- */

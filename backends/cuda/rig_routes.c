@@ -10,8 +10,9 @@ static uint64_t scratch_words(const struct lowered_route *x)
     const struct gpu_route *g = &x->word;
     uint32_t ranks = g->returns ? g->gpus : 1, first = g->returns ? g->rank / g->gpus * g->gpus : g->rank;
     uint64_t experts = route_expert_begin(r, first + ranks) - route_expert_begin(r, first);
+    uint64_t held = g->lists_pulls ? (uint64_t)g->gpus * g->nodes * r->slot_rows : 0;
 
-    return GPU_ROUTE_WORDS(ranks, experts, g->list_rows, r->tokens, g->list_rows * r->tile_rows);
+    return GPU_ROUTE_WORDS(ranks, experts, g->list_rows, r->tokens, g->list_rows * r->tile_rows, held);
 }
 
 enum status rig_create_routes(struct rig *r)

@@ -3,7 +3,7 @@
 #ifndef BACKENDS_CUDA_ROUTE_CUH
 #define BACKENDS_CUDA_ROUTE_CUH
 
-#include "backends/cuda/route_walk.cuh"
+#include "backends/cuda/route_pulls.cuh"
 
 /* ---- what is sent, and what has come ---- */
 
@@ -39,8 +39,7 @@ PTX void place_arrivals(const site &s, const router &x)
     uint32_t ranks = g.nodes * g.gpus, own = g.rank / g.gpus;
 
     for (uint32_t rank = x.warp; rank < ranks; rank += GPU_ROUTE_WARPS) {
-        uint32_t begin = part_first(g.tokens, ranks, rank), *place = x.place + begin;
-        uint32_t count = part_first(g.tokens, ranks, rank + 1) - begin;
+        uint32_t *place = x.place + share_begin(x, x.tokens, rank), count = share_size(x, x.tokens, rank);
 
         if (rank / g.gpus != own)
             count = each_token(x, rank, own, [&](uint32_t i, bool, uint32_t number) { place[i] = number; });
@@ -206,7 +205,7 @@ PTX uint32_t held_row(const router &x, const walker &w)
 
     if (w.node != g.rank / g.gpus)
         return slot + x.place[w.token];
-    return slot + w.token - part_first(g.tokens, g.nodes * g.gpus, w.node * g.gpus + w.gpu);
+    return slot + w.token - share_begin(x, x.tokens, w.node * g.gpus + w.gpu);
 }
 
 PTX uint32_t stacked_row(const router &x, const walker &w)
@@ -218,7 +217,8 @@ PTX uint32_t stacked_row(const router &x, const walker &w)
 struct expert_rows {
     uint32_t number; /* of the expert, in the table */
     uint32_t entry, count, next;
-    uint32_t own_slot; /* the first slot of the own rank's; experts of other ranks: NOT_OWN */
+    uint32_t now, in_entry; /* the entry of the next row, and the row's place there */
+    uint32_t own_slot;      /* the first slot of the own rank's; experts of other ranks: NOT_OWN */
 };
 
 #define NOT_OWN UINT32_MAX
@@ -231,17 +231,23 @@ PTX uint32_t slot_of(const router &x, uint32_t entry, uint32_t k)
 
 PTX expert_rows rows_of_expert(const router &x, uint32_t expert)
 {
-    uint32_t own = x.route.rank - x.first_rank;
+    uint32_t own = x.route.rank - x.first_rank, first = x.counts[x.warp * x.experts + expert], in_entry;
     bool is_own = expert - first_expert_of(x, own) < first_expert_of(x, own + 1) - first_expert_of(x, own);
+    uint32_t now = x.entry[expert] + divide(x.tile, first, &in_entry);
 
-    return {x.first_expert + expert, x.entry[expert], x.begin[expert + 1] - x.begin[expert],
-            x.counts[x.warp * x.experts + expert], is_own ? slot_of(x, x.entry[first_expert_of(x, own)], 0) : NOT_OWN};
+    return {x.first_expert + expert,
+            x.entry[expert],
+            x.begin[expert + 1] - x.begin[expert],
+            first,
+            now,
+            in_entry,
+            is_own ? slot_of(x, x.entry[first_expert_of(x, own)], 0) : NOT_OWN};
 }
 
 /* For the way back: the pair of a token held here, for the time being by its slot. */
 PTX void note_pair(const site &s, const router &x, uint32_t at, uint32_t expert, uint32_t slot)
 {
-    walker w = walker_at(x.route, at);
+    walker w = walker_at(x, at);
     uint32_t j = 0;
 
     if (w.gpu != x.route.rank % x.route.gpus)
@@ -255,7 +261,7 @@ PTX void note_pair(const site &s, const router &x, uint32_t at, uint32_t expert,
  * masks. */
 PTX void place_tokens(const site &s, const router &x, uint32_t at, uint32_t end, uint32_t mask, expert_rows &e)
 {
-    walker w = walker_at(x.route, min(at + x.lane, end - 1));
+    walker w = walker_at(x, min(at + x.lane, end - 1));
     uint32_t row = stacked_row(x, w), tile = x.route.tile_rows;
 
     while (__any_sync(ALL_LANES, mask != 0)) {
@@ -267,11 +273,13 @@ PTX void place_tokens(const site &s, const router &x, uint32_t at, uint32_t end,
             continue;
         if (e.own_slot != NOT_OWN)
             x.value[slot - e.own_slot] = value;
-        if (e.next % tile == tile - 1 || e.next == e.count - 1)
-            x.ready[e.entry + e.next / tile] = step;
+        if (e.in_entry == tile - 1 || e.next == e.count - 1)
+            x.ready[e.now] = step;
         if (x.route.returns)
             note_pair(s, x, at + from, e.number, slot);
         e.next++;
+        e.now += e.in_entry == tile - 1;
+        e.in_entry = e.in_entry == tile - 1 ? 0 : e.in_entry + 1;
         mask &= mask - 1;
     }
 }
@@ -339,8 +347,22 @@ PTX void write_entry(const site &s, const router &x, uint32_t number, const list
         list[1] = e.at;
         list[2] = e.rows;
     }
-    for (uint32_t k = x.lane; k < e.rows; k += 32)
-        index[e.at + k] = x.value[slot + k];
+    for (uint32_t base = x.lane; base < e.rows; base += 32 * ROUTE_BATCH) {
+        uint32_t value[ROUTE_BATCH];
+
+#pragma unroll
+        for (int b = 0; b < ROUTE_BATCH; b++)
+            value[b] = x.value[slot + min(base + b * 32, e.rows - 1)];
+#pragma unroll
+        for (int b = 0; b < ROUTE_BATCH; b++) {
+            uint32_t k = base + b * 32;
+
+            if (k < e.rows)
+                index[e.at + k] = value[b];
+            if (k < e.rows && x.route.lists_pulls)
+                atomicMin(&x.mention[value[b]], number * x.route.tile_rows + k);
+        }
+    }
 }
 
 PTX void list_entry(const site &s, const router &x, uint32_t i)
@@ -360,12 +382,11 @@ PTX void list_entry(const site &s, const router &x, uint32_t i)
 
 PTX void write_lists(const site &s, const router &x, uint32_t thread)
 {
-    uint32_t own = x.route.rank - x.first_rank, *list = control_words(s, x.route.list);
-    uint32_t count = x.entry[first_expert_of(x, own + 1)] - x.entry[first_expert_of(x, own)];
+    uint32_t *list = control_words(s, x.route.list);
 
     for (uint32_t i = x.warp; i < x.entry[x.experts]; i += GPU_ROUTE_WARPS)
         list_entry(s, x, i);
-    for (uint32_t i = 3 * count + thread; i < 3 * x.route.list_rows; i += CONSUMERS)
+    for (uint32_t i = 3 * own_entries(x) + thread; i < 3 * x.route.list_rows; i += CONSUMERS)
         list[i] = 0;
 }
 
@@ -399,6 +420,8 @@ PTX void route_receipts(const site &s, router &x, uint32_t thread)
 {
     if (x.route.returns)
         clear_back(s, x, thread);
+    if (x.route.lists_pulls)
+        clear_mentions(x, thread);
     place_arrivals(s, x);
     count_and_scan(x);
     drop_rows(x);
@@ -408,6 +431,8 @@ PTX void route_receipts(const site &s, router &x, uint32_t thread)
     consumers_meet();
     if (x.route.returns)
         settle_back(s, x, thread);
+    if (x.route.lists_pulls)
+        list_pulls(s, x, thread);
 }
 
 /* All consumers; what is written is for others to read once they have met again. */

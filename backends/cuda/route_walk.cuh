@@ -9,12 +9,40 @@
 #include "backends/cuda/plain.cuh"
 #include "core/route.h"
 
+/* Divides without a division, which the walk would spend most of its time on: `guess` is 2^32 / by or less, so
+ * that a quotient below 2^31 is too low by one at most. */
+struct divisor {
+    uint32_t by, guess;
+};
+
+PTX divisor divisor_of(uint32_t by)
+{
+    return {by, UINT32_MAX / by};
+}
+
+PTX uint32_t divide(const divisor &d, uint32_t n, uint32_t *rest_out)
+{
+    uint32_t q = __umulhi(n, d.guess), rest = n - q * d.by;
+    bool more = rest >= d.by;
+
+    *rest_out = more ? rest - d.by : rest;
+    return q + more;
+}
+
+/* So many items shared out to the ranks, as part_begin() says. */
+struct shares {
+    uint32_t each, rest;
+};
+
 /* A receiving route follows the own rank, or, where it says what goes back, its whole node:
  * experts, rows and entries are first numbered through all that it follows. */
 struct router {
     const gpu_route &route;
     const int32_t *table;
     uint32_t warp, lane;
+    uint32_t node;                           /* the own one */
+    divisor ranks_in_all, gpus, shard, tile; /* the longest shard; rows of an entry */
+    shares tokens, all_experts;
     uint32_t first_rank, ranks;     /* that are followed */
     uint32_t first_expert, experts; /* theirs */
     uint32_t *counts;               /* [warp][expert]: how many, then how many before the warp's */
@@ -24,14 +52,31 @@ struct router {
     uint32_t *stands;               /* [entry]: its first row among the stacked results */
     uint32_t *place;                /* [token] */
     uint32_t *value;                /* [slot]: of the own rank's, see slot_of() */
+    uint32_t *mention;              /* [row of the stack]: its first one, see list_pulls() */
+    uint32_t *pull;                 /* [the same]: its place among the pulls */
+    uint32_t *firsts;               /* [mention / 32]: a bit for each first one */
+    uint32_t *firsts_before;        /* [the same]: how many there are before these */
     bool drops;                     /* some pairs; kept_ends says which */
 };
 
 #define NOTHING_DROPPED UINT32_MAX
 
-PTX uint32_t part_first(uint32_t total, uint32_t parts, uint32_t i)
+PTX uint32_t share_begin(const router &x, const shares &h, uint32_t rank)
 {
-    return total / parts * i + (uint32_t)((uint64_t)(total % parts) * i / parts);
+    uint32_t rest;
+
+    return h.each * rank + divide(x.ranks_in_all, h.rest * rank, &rest);
+}
+
+PTX uint32_t share_size(const router &x, const shares &h, uint32_t rank)
+{
+    return share_begin(x, h, rank + 1) - share_begin(x, h, rank);
+}
+
+/* Of the stack: those that all ranks of the node hold. */
+PTX uint32_t held_rows(const gpu_route &g)
+{
+    return g.gpus * g.nodes * g.slot_rows;
 }
 
 PTX uint32_t *control_words(const site &s, uint32_t view)
@@ -46,21 +91,31 @@ PTX void consumers_meet(void)
 
 PTX router router_of(const site &s, const gpu_route &g, uint32_t thread)
 {
-    uint32_t all = g.nodes * g.gpus, first_rank = g.returns ? g.rank / g.gpus * g.gpus : g.rank;
-    uint32_t ranks = g.returns ? g.gpus : 1, first = part_first(g.experts, all, first_rank);
-    uint32_t experts = part_first(g.experts, all, first_rank + ranks) - first;
-    uint32_t *words = (uint32_t *)g.scratch;
-    router x = {g,      (const int32_t *)control_words(s, g.table), thread / 32, thread % 32, first_rank, ranks, first,
-                experts};
+    uint32_t all = g.nodes * g.gpus, *words = (uint32_t *)g.scratch;
+    router x = {g, (const int32_t *)control_words(s, g.table), thread / 32, thread % 32, g.rank / g.gpus};
 
+    x.ranks_in_all = divisor_of(all);
+    x.gpus = divisor_of(g.gpus);
+    x.shard = divisor_of((g.tokens + all - 1) / all);
+    x.tile = divisor_of(g.tile_rows);
+    x.tokens = {g.tokens / all, g.tokens % all};
+    x.all_experts = {g.experts / all, g.experts % all};
+    x.first_rank = g.returns ? g.rank / g.gpus * g.gpus : g.rank;
+    x.ranks = g.returns ? g.gpus : 1;
+    x.first_expert = share_begin(x, x.all_experts, x.first_rank);
+    x.experts = share_begin(x, x.all_experts, x.first_rank + x.ranks) - x.first_expert;
     x.counts = words;
-    x.begin = x.counts + GPU_ROUTE_WARPS * experts;
-    x.entry = x.begin + experts + 1;
-    x.kept_ends = x.entry + experts + 1;
-    x.ready = x.kept_ends + ranks;
-    x.stands = x.ready + ranks * g.list_rows;
-    x.place = x.stands + ranks * g.list_rows;
+    x.begin = x.counts + GPU_ROUTE_WARPS * x.experts;
+    x.entry = x.begin + x.experts + 1;
+    x.kept_ends = x.entry + x.experts + 1;
+    x.ready = x.kept_ends + x.ranks;
+    x.stands = x.ready + x.ranks * g.list_rows;
+    x.place = x.stands + x.ranks * g.list_rows;
     x.value = x.place + g.tokens;
+    x.mention = x.value + (uint64_t)g.list_rows * g.tile_rows;
+    x.pull = x.mention + held_rows(g);
+    x.firsts = x.pull + held_rows(g);
+    x.firsts_before = x.firsts + GPU_ROUTE_FIRSTS(g.list_rows * g.tile_rows);
     return x;
 }
 
@@ -151,10 +206,9 @@ PTX uint32_t sum_up(uint32_t value, uint32_t lane)
 template <class Take> PTX uint32_t each_token(const router &x, uint32_t rank, uint32_t node, Take take)
 {
     const gpu_route &g = x.route;
-    uint32_t ranks = g.nodes * g.gpus, begin = part_first(g.tokens, ranks, rank);
-    uint32_t size = part_first(g.tokens, ranks, rank + 1) - begin, count = 0;
-    uint32_t first = part_first(g.experts, ranks, node * g.gpus);
-    uint32_t experts = part_first(g.experts, ranks, (node + 1) * g.gpus) - first;
+    uint32_t begin = share_begin(x, x.tokens, rank), size = share_size(x, x.tokens, rank), count = 0;
+    uint32_t first = share_begin(x, x.all_experts, node * g.gpus);
+    uint32_t experts = share_begin(x, x.all_experts, (node + 1) * g.gpus) - first;
 
     for (uint32_t base = 0; base < size; base += 32 * ROUTE_BATCH) {
         batch k;
@@ -182,14 +236,9 @@ struct walk_run {
     uint32_t first, end;
 };
 
-PTX uint32_t longest_shard(const gpu_route &g)
-{
-    return (g.tokens + g.nodes * g.gpus - 1) / (g.nodes * g.gpus);
-}
-
 PTX walk_run run_of(const router &x)
 {
-    uint32_t all = longest_shard(x.route) * x.route.nodes * x.route.gpus;
+    uint32_t all = x.shard.by * x.ranks_in_all.by;
     uint32_t each = (all + GPU_ROUTE_WARPS - 1) / GPU_ROUTE_WARPS, first = min(x.warp * each, all);
 
     return {first, min(first + each, all)};
@@ -201,15 +250,15 @@ struct walker {
     uint32_t gpu, node;
 };
 
-PTX walker walker_at(const gpu_route &g, uint32_t at)
+PTX walker walker_at(const router &x, uint32_t at)
 {
-    uint32_t shard = longest_shard(g), ranks = g.nodes * g.gpus;
-    uint32_t gpu = at % g.gpus, place = at / g.gpus % shard, back = at / g.gpus / shard;
-    uint32_t node = (g.rank / g.gpus + g.nodes - back) % g.nodes, from = node * g.gpus + gpu;
-    uint32_t token = part_first(g.tokens, ranks, from) + place;
+    const gpu_route &g = x.route;
+    uint32_t gpu, place, back = divide(x.shard, divide(x.gpus, at, &gpu), &place);
+    uint32_t node = x.node >= back ? x.node - back : x.node + g.nodes - back;
+    uint32_t from = node * g.gpus + gpu, token = share_begin(x, x.tokens, from) + place;
 
-    return {token < part_first(g.tokens, ranks, from + 1) ? token : NO_TOKEN, back == 0 ? 0 : back * shard + place, gpu,
-            node};
+    return {token < share_begin(x, x.tokens, from + 1) ? token : NO_TOKEN, back == 0 ? 0 : back * x.shard.by + place,
+            gpu, node};
 }
 
 /* Experts that are looked at together: those of one rank where pairs are dropped, at most 32. */
@@ -221,7 +270,15 @@ struct expert_group {
 /* Of the followed experts, where a rank's begin; `rank` may be the one behind the last. */
 PTX uint32_t first_expert_of(const router &x, uint32_t rank)
 {
-    return part_first(x.route.experts, x.route.nodes * x.route.gpus, x.first_rank + rank) - x.first_expert;
+    return share_begin(x, x.all_experts, x.first_rank + rank) - x.first_expert;
+}
+
+/* Of the own rank's experts. */
+PTX uint32_t own_entries(const router &x)
+{
+    uint32_t own = x.route.rank - x.first_rank;
+
+    return x.entry[first_expert_of(x, own + 1)] - x.entry[first_expert_of(x, own)];
 }
 
 /* The rank, of those that are followed. */
@@ -249,7 +306,7 @@ PTX void walk_batch(const router &x, const walk_run &run, uint32_t at, const exp
     for (int b = 0; b < ROUTE_BATCH; b++) {
         uint32_t mine = at + b * 32 + x.lane;
 
-        k.token[b] = mine < run.end ? walker_at(x.route, mine).token : NO_TOKEN;
+        k.token[b] = mine < run.end ? walker_at(x, mine).token : NO_TOKEN;
     }
     find_masks(x, k, x.first_expert + e.first, e.count, e.kept_end);
 }

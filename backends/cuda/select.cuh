@@ -1,5 +1,5 @@
 /* What the fetcher finds out in control buffers, once a task's entry waits are met: how much of it
- * there is, and what a gather's rows have to wait for. */
+ * there is, and where its rows by index are and what they wait for. */
 #ifndef BACKENDS_CUDA_SELECT_CUH
 #define BACKENDS_CUDA_SELECT_CUH
 
@@ -73,7 +73,7 @@ PTX void narrow(gpu_task &t, const gpu_select &sel, uint32_t group, uint32_t fir
     if (t.select != SELECT_ENTRY)
         return;
     t.down = first + sel.skip;
-    if (is_gemm)
+    if (is_gemm && !t.by_index)
         t.a_row += t.down;
 }
 
@@ -91,28 +91,35 @@ PTX void select_rows(const site &s, gpu_task &t)
 
 /* Whether term i of the task, counted over all its rows, names a row; traps if it names one that is
  * not. */
-PTX bool names_row(const site &s, const gpu_task &t, uint32_t i, uint32_t *value_out)
+PTX bool names_row(const site &s, const gpu_task &t, const gpu_rows &rows, uint32_t i, uint32_t *value_out)
 {
-    uint64_t address = index_address(s, t, i / t.b_col, i % t.b_col);
+    uint64_t address = index_address(s, t, i / rows.terms, i % rows.terms);
 
     if (is_combine(t) && __ldcg((const int32_t *)address) == INDEX_DROPPED)
         return false;
-    *value_out = control_value(address, t.k - 1);
+    *value_out = control_value(address, rows.limit - 1);
     return true;
 }
 
-/* The flags of all rows that are named. */
-PTX void await_rows(const site &s, const gpu_task &t, uint32_t lane)
+/* The flags of all rows that are named; and where these are, if the loader needs that: of a whole tile, the last
+ * row once more in the place of those that are not there. */
+PTX void await_rows(const site &s, const gpu_task &t, uint32_t slot, uint32_t lane)
 {
-    const gpu_indexed x = task_selects(s, t)[2].indexed;
+    const gpu_rows rows = index_rows(s, t);
+    const gpu_indexed x = task_selects(s, t)[INDEX_FLAGS].indexed;
+    uint32_t terms = t.m * rows.terms;
 
-    for (uint32_t first = 0; first < t.m * t.b_col; first += 32) {
+    for (uint32_t first = 0; first < (uses_tiles(t) ? GPU_TILE_M : terms); first += 32) {
         uint32_t value, flag = x.first;
         flag_wait f = {0, 0, 0, false};
 
-        if (first + lane < t.m * t.b_col && names_row(s, t, first + lane, &value) && x.count > 0) {
-            flag += value / x.rows_per_flag;
-            f = flag_wait_of(s, {flag, 1, 0, 0}, 0);
+        if (names_row(s, t, rows, min(first + lane, terms - 1), &value)) {
+            if (x.count > 0) {
+                flag += value / x.rows_per_flag;
+                f = flag_wait_of(s, {flag, 1, 0, 0}, 0);
+            }
+            if (uses_tiles(t))
+                row_addresses(s, slot)[first + lane] = source_address(s, t, value);
         }
         await_flag_lanes(s, t, f, flag, lane);
     }

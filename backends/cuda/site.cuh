@@ -47,6 +47,11 @@ static_assert(COPY_SLOTS * COPY_SLOT_BYTES == STAGES * STAGE_BYTES, "slots are t
 static_assert(SHARED_BYTES <= 227 << 10, "an SM has no more");
 static_assert(QUERIES_AT + QUERIES_BYTES == STAGING_AT, "rings and queries lie in the stages");
 
+/* Kernels without attention have in the place of the latter, per task slot, where the rows of a GEMM's A stand that it
+ * reads by index. */
+#define ROWS_AT (QUERIES_AT + QUERIES_APART)
+static_assert(GPU_PREFETCH_MAX * GPU_TILE_M * 8 <= QUERIES_BYTES, "they fit");
+
 enum {
     BARRIER_STAGE_FULL = 0,
     BARRIER_STAGE_EMPTY = BARRIER_STAGE_FULL + STAGES,

@@ -63,23 +63,23 @@ enum { GPU_NEEDS_ATTENTION = 1, GPU_NEEDS_DYNAMIC = 2 };
 /* Dynamic work.  With `select` a link behind the signals says where to look; the fetcher looks, and
  * writes what is left of the task into its copy: kind, m, a_row, b_row, down.
  *
- * The addends of what reads rows by index are its sources, one or the node's; behind `select` it
- * has three links more: its index list, the flags its rows wait for, and the weights of its terms.
+ * With `by_index` the task reads rows that an index list names; behind the link of `select`, which it
+ * always has, stand its index list, what there is to know about these rows, the flags they wait for,
+ * the weights of its terms, and its sources, one or the node's.
  */
 struct gpu_task {
     uint8_t kind;  /* enum gpu_kind */
     uint8_t queue; /* these two for reports */
     uint8_t entry_waits, late_waits, targets, addends, signals;
-    uint8_t select : 4, epilogue : 4; /* enum select_mode, enum epilogue */
-    uint32_t links;                   /* the first one */
+    uint8_t select : 4, epilogue : 3, by_index : 1; /* enum select_mode, enum epilogue */
+    uint32_t links;                                 /* the first one */
     uint32_t index;
     uint32_t m, n;
-    uint32_t k; /* elements; GEMMs by tensor maps: blocks of GPU_TILE_K; attentions: blocks of
-                   GPU_KEYS, at least one; GPU_PUT and GPU_ROUTE: its number; rows by index: values
-                   are below it */
-    uint32_t a_view, a_row, a_col;
-    uint32_t b_view, b_row, b_col;    /* rows by index: b_row is how many each source has, b_col how
-                                         many a row of the list names */
+    /* Elements; GEMMs by tensor maps: blocks of GPU_TILE_K; attentions: blocks of GPU_KEYS, at least one; GPU_PUT and
+     * GPU_ROUTE: its number. */
+    uint32_t k;
+    uint32_t a_view, a_row, a_col; /* a GEMM's rows by index: a_col is how much of k there is */
+    uint32_t b_view, b_row, b_col;
     uint32_t segments, segment_count; /* 0: all of k at once, but for attention */
     uint32_t down;                    /* rows that targets and index list stand further down than their links say */
 };
@@ -112,6 +112,13 @@ struct gpu_select {
     uint32_t b_rows; /* from a group's `b` to the next one's */
 };
 
+struct gpu_rows {
+    uint32_t terms;       /* index values for each row of the task */
+    uint32_t limit;       /* they are below it */
+    uint32_t source_rows; /* of each source */
+    uint32_t reserved;
+};
+
 struct gpu_indexed {
     uint32_t first, count; /* flags; count 0: none */
     uint32_t rows_per_flag, reserved;
@@ -122,6 +129,7 @@ union gpu_link {
     struct gpu_signal signal;
     struct gpu_matrix matrix;
     struct gpu_select select;
+    struct gpu_rows rows;
     struct gpu_indexed indexed;
 };
 
@@ -165,19 +173,21 @@ struct gpu_route {
     uint32_t tokens, experts, top_k;
     uint32_t nodes, gpus, rank;
     uint32_t slot_rows, capacity, tile_rows;
-    uint32_t aligned, returns;                 /* the latter: there is a `back` */
+    uint32_t aligned, returns, lists_pulls;    /* there is a `back`; there are `pulls` */
     uint32_t table, counts, index, list, back; /* views */
+    uint32_t pulls, pull_count;                /* the same */
     uint32_t list_rows, stack_rows;            /* the latter: of each rank's results, where they are stacked */
-    uint32_t reserved;
-    uint64_t scratch; /* address of GPU_ROUTE_WORDS words, see route.cuh */
-    uint64_t dropped; /* address of a counter that is never reset */
+    uint64_t scratch;                          /* address of GPU_ROUTE_WORDS words, see route.cuh */
+    uint64_t dropped;                          /* address of a counter that is never reset */
 };
 
 /* Of `ranks` that are followed, with `experts` in all; `slots`: rows of one of them, in whole
- * tiles. */
+ * tiles; `held`: rows of the stack that pulls are of. */
 #define GPU_ROUTE_WARPS 8
-#define GPU_ROUTE_WORDS(ranks, experts, list_rows, tokens, slots)                                                      \
-    (((uint64_t)GPU_ROUTE_WARPS + 2) * ((experts) + 1) + (ranks) * (2 * (uint64_t)(list_rows) + 1) + (tokens) + (slots))
+#define GPU_ROUTE_FIRSTS(slots) ((slots) / 32 + 1)
+#define GPU_ROUTE_WORDS(ranks, experts, list_rows, tokens, slots, held)                                                \
+    (((uint64_t)GPU_ROUTE_WARPS + 2) * ((experts) + 1) + (ranks) * (2 * (uint64_t)(list_rows) + 1) + (tokens) +        \
+     (slots) + 2 * (uint64_t)(held) + 2 * GPU_ROUTE_FIRSTS(slots))
 
 /* A slot of the FIFO to the proxy. */
 struct gpu_command {

@@ -15,15 +15,20 @@ enum { HEIGHT = 8 }; /* entries that are computed together, column by column */
  *
  * problem.moe says what it is: `experts` groups of [inter, hidden], `tokens` rows each on average,
  * and how many each has in `top_k`: */
-enum { EVEN, RAGGED, RAGGED_UP }; /* the last: as many, rounded up to whole tiles */
+enum {
+    EVEN,
+    BY_INDEX, /* the same, but A is read by index, its rows shuffled */
+    RAGGED,
+    RAGGED_UP, /* as many, rounded up to whole tiles */
+};
 
-#define BENCH_LIST 3 /* the buffer behind A, B and C */
+enum { BENCH_LIST = 3, BENCH_INDEX }; /* the buffers behind A, B and C */
 
 static uint64_t rows_of(const struct moe_problem *p, uint64_t group)
 {
     uint64_t rows = p->tokens / 2 + (group * 2654435761u >> 7) % p->tokens;
 
-    if (p->top_k == EVEN)
+    if (p->top_k <= BY_INDEX)
         return p->tokens;
     return p->top_k == RAGGED ? rows : ceil_div(rows, TILE_M) * TILE_M;
 }
@@ -46,13 +51,27 @@ static uint64_t entry_count(const struct moe_problem *p)
     return entries;
 }
 
-static void write_list(const struct problem *problem, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
-                       int32_t *out)
+static void write_index(uint64_t row, uint64_t rows, uint64_t of, int32_t *out)
+{
+    const uint64_t prime = 2654435761u;
+
+    assert(of % prime != 0);
+    for (uint64_t i = 0; i < rows; i++)
+        out[i] = (int32_t)((row + i) * prime % of);
+}
+
+/* The list; the index list stands behind it. */
+static void write_control(const struct problem *problem, uint64_t seed, uint64_t epoch, uint64_t row, uint64_t rows,
+                          int32_t *out)
 {
     const struct moe_problem *p = &problem->moe;
 
     (void)seed;
     (void)epoch;
+    if (row >= entry_count(p)) {
+        write_index(row - entry_count(p), rows, rows_before(p, p->experts), out);
+        return;
+    }
     assert(row == 0 && rows == entry_count(p));
     for (uint64_t g = 0; g < p->experts; g++)
         for (uint64_t at = 0; at < rows_of(p, g); at += TILE_M, out += 3) {
@@ -83,6 +102,9 @@ static void group_task(const struct program *p, uint32_t rank, uint32_t queue, u
     t->b = (struct operand){rank, BENCH_B, col * t->k, t->k};
     t->select = (struct selection){SELECT_ENTRY, BENCH_LIST, entry, 0, s->inter * s->hidden};
     task_store_to(t, (struct operand){rank, BENCH_C, col, s->inter});
+    t->by_index = s->top_k == BY_INDEX;
+    t->index = (struct operand){rank, BENCH_INDEX, 0, 1};
+    t->index_limit = rows_before(s, s->experts);
 }
 
 static uint64_t group_length(const struct program *p, uint32_t rank, uint32_t queue)
@@ -108,7 +130,9 @@ static uint32_t group_io(const struct program *p, uint32_t rank, struct io_slice
     out[0] = (struct io_slice){IO_INPUT, BENCH_A, 0, rows_before(s, s->experts), s->hidden, TENSOR_A, 0, 0};
     out[1] = (struct io_slice){IO_INPUT, BENCH_B, 0, s->experts * s->inter, s->hidden, TENSOR_B, 0, 0};
     out[2] = (struct io_slice){IO_INPUT, BENCH_LIST, 0, entry_count(s), 3, TENSOR_ROUTING, 0, 0};
-    return 3;
+    out[3] =
+        (struct io_slice){IO_INPUT, BENCH_INDEX, 0, rows_before(s, s->experts), 1, TENSOR_ROUTING, entry_count(s), 0};
+    return s->top_k == BY_INDEX ? 4 : 3;
 }
 
 static void build_groups(struct program *p, struct moe_problem *s)
@@ -122,6 +146,7 @@ static void build_groups(struct program *p, struct moe_problem *s)
     program_add_buffer(p, (struct buffer){"B", DTYPE_BF16, s->experts * s->inter, s->hidden, 1});
     program_add_buffer(p, (struct buffer){"C", DTYPE_BF16, rows, s->inter, 1});
     program_add_buffer(p, (struct buffer){"list", DTYPE_I32, entry_count(s), 3, 1});
+    program_add_buffer(p, (struct buffer){"index", DTYPE_I32, s->top_k == BY_INDEX ? rows : 0, 1, 1});
     program_add_queue(p, "tiles");
     program_crew_drains(p, program_add_crew(p, "all", 1024), 0);
 }
@@ -132,7 +157,7 @@ static struct problem itself(const struct problem *problem, struct world world)
     return *problem;
 }
 
-static const struct kernel groups_kernel = {.name = "groups", .global = itself, .control = write_list};
+static const struct kernel groups_kernel = {.name = "groups", .global = itself, .control = write_control};
 
 static struct contestant *enter_groups(struct contest *c, const char *name, struct problem problem, uint64_t rows_as)
 {
@@ -222,8 +247,10 @@ static void check_once(struct contest *c, struct contestant *x)
     must_cuda(cudaDeviceSynchronize(), x->name);
 }
 
-/* Fused, two ways: everybody gathers first and computes as entries are complete; or only the first
- * entries, and a crew gathers the others meanwhile. */
+/* A node's tokens are all there when an epoch begins: one chunk. */
+#define ALL_READY " group=8 chunk=128MiB"
+
+/* Fused, three ways to come by the rows; where any are gathered everybody does that first. */
 static void contest_moe(struct contest *c, uint64_t tokens)
 {
     const struct kernel *k = &moe_dispatch_gemm_kernel;
@@ -236,9 +263,14 @@ static void contest_moe(struct contest *c, uint64_t tokens)
     snprintf(c->shape, sizeof c->shape, "1x4, %llu tokens a rank", (unsigned long long)tokens);
     c->flop = flop_of(tokens * 4 * 8, &groups);
     enter_groups(c, "grouped GEMM", groups, EVEN);
-    check_once(c, contest_enter_kernel(c, "fused", k, "comm_sms=16 lead=1000000 group=8", FORM_FUSED, world, p));
-    contest_enter_kernel(c, "fused, lead 64", k, "comm_sms=24 gather_rows=64 lead=64 group=8", FORM_FUSED, world, p);
-    check_once(c, contest_enter_kernel(c, "unfused", k, "group=8", FORM_UNFUSED, world, p));
+    enter_groups(c, "by index", groups, BY_INDEX);
+    check_once(
+        c, contest_enter_kernel(c, "fused, in place", k, "rows=in_place comm_sms=4" ALL_READY, FORM_FUSED, world, p));
+    check_once(c, contest_enter_kernel(c, "fused, once", k, "rows=once comm_sms=16 lead=1000000" ALL_READY, FORM_FUSED,
+                                       world, p));
+    contest_enter_kernel(c, "fused, expanded", k, "rows=expanded comm_sms=16 lead=1000000" ALL_READY, FORM_FUSED, world,
+                         p);
+    check_once(c, contest_enter_kernel(c, "unfused", k, "rows=expanded" ALL_READY, FORM_UNFUSED, world, p));
     contest_hold(c);
 }
 

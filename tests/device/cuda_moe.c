@@ -6,8 +6,10 @@
 #include "../moe_like.h"
 #include "backends/cuda/cuda.h"
 #include "harness.h"
+#include "index_story.h"
 #include "kernels/kernels.h"
 #include "kernels/moe_routing.h"
+#include "script.h"
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
@@ -30,6 +32,9 @@ static const char *const params[] = {
     "comm_sms=16 group=3 lead=2 ahead=2",
     "tile_m=16 tile_n=32 chunk=1KiB gather_rows=8 comm_sms=8 combine_rows=5",
     "tile_m=8 tile_n=16 chunk=64B gather_rows=3 comm_sms=4 depth=3 join=false",
+    "comm_sms=16 group=3 gather_rows=50 rows=once",
+    "comm_sms=16 group=2 lead=3 ahead=1 rows=expanded",
+    "comm_sms=16 group=4 chunk=4KiB rows=in_place",
 };
 
 static const struct kernel *const moe_kernels[] = {&moe_dispatch_gemm_kernel, &moe_dispatch_ffn_combine_kernel};
@@ -138,6 +143,40 @@ START_TEST(overflow_is_an_error_otherwise)
     free(o);
 }
 END_TEST
+
+/* Rows of whole blocks of k, with a rest, and such as no copy of 16 bytes can take. */
+START_TEST(rows_by_index_come_out_right)
+{
+    static const struct {
+        uint64_t n, k;
+    } shapes[] = {{256, 128}, {200, 200}, {65, 70}};
+    struct problem problem = index_story_problem(shapes[_i / 2].n, shapes[_i / 2].k);
+    struct run_result *r = calloc(1, sizeof *r);
+    struct program program = {0};
+
+    script_init(&program, (struct world){1, 2});
+    index_story_build(&program, &problem);
+    harness_run(&(struct trial){.backend = &cuda_backend,
+                                .kernel = &index_story_kernel,
+                                .program = &program,
+                                .problem = problem,
+                                .timing = {.mode = TIMING_ISOLATED, .warmup = 1, .iterations = 3},
+                                .options = runs[_i % 2]},
+                r);
+    ck_assert_msg(r->status == ST_OK && r->elements_checked > 0 && r->elements_wrong == 0, "%llu x %llu: %s\n%s",
+                  (unsigned long long)problem.n, (unsigned long long)problem.k, status_text(r->status), r->report);
+    program_fini(&program);
+    free(r);
+}
+END_TEST
+
+TCase *cuda_index_tests(void)
+{
+    TCase *tc = tcase_create("index");
+
+    tcase_add_loop_test(tc, rows_by_index_come_out_right, 0, 6);
+    return tc;
+}
 
 TCase *cuda_moe_tests(void)
 {

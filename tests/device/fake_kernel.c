@@ -213,7 +213,7 @@ static bool run_task(const struct kernel *k, struct worker *w)
     if (!all_met(k, w) || (t->kind == GPU_PUT && !push_put(k, w)))
         return false;
     if (t->kind > GPU_PUT || t->kind == GPU_ATTENTION || t->kind == GPU_ATTENTION_DIRECT || t->select != 0 ||
-        t->epilogue != EPILOGUE_NONE) {
+        t->by_index || t->epilogue != EPILOGUE_NONE) {
         fprintf(stderr, "fake kernel: kind %d is not known to it\n", t->kind);
         abort();
     }

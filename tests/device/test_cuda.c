@@ -183,7 +183,11 @@ static const struct variant {
     {"moe_dispatch_gemm", "comm_sms=16"},
     {"moe_dispatch_gemm", "comm_sms=16 chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 join=false"},
     {"moe_dispatch_gemm", "chunk=64B gather_rows=7 tile_m=24 tile_n=16 depth=3 send_sms=2 comm_sms=2"},
+    {"moe_dispatch_gemm", "comm_sms=16 chunk=1KiB gather_rows=5 rows=once"},
+    {"moe_dispatch_gemm", "comm_sms=16 chunk=2KiB rows=in_place"},
     {"moe_dispatch_ffn_combine", "comm_sms=16"},
+    {"moe_dispatch_ffn_combine", "comm_sms=16 chunk=2KiB tile_m=32 rows=expanded"},
+    {"moe_dispatch_ffn_combine", "comm_sms=16 chunk=1KiB rows=in_place"},
     {"moe_dispatch_ffn_combine",
      "comm_sms=16 chunk=1KiB gather_rows=8 tile_m=16 tile_n=32 combine_rows=5 ahead=1 join=false"},
     {"moe_dispatch_ffn_combine",
@@ -323,6 +327,7 @@ int main(void)
     suite_add_tcase(suite, right);
     suite_add_tcase(suite, exact);
     suite_add_tcase(suite, cuda_attention_tests());
+    suite_add_tcase(suite, cuda_index_tests());
     suite_add_tcase(suite, cuda_moe_tests());
     suite_add_tcase(suite, cuda_mixed_tests());
     suite_add_tcase(suite, cuda_trace_tests());

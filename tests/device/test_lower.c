@@ -7,6 +7,7 @@
 #include "../moe_like.h"
 #include "backends/cuda/lower.h"
 #include "harness.h"
+#include "index_story.h"
 #include "kernels/kernels.h"
 #include "script.h"
 
@@ -50,13 +51,17 @@ static void check_dynamic(const struct lowered *l, const struct gpu_task *t, con
         ck_assert_uint_lt(link->select.view, l->views.count);
     if (t->kind == GPU_ROUTE)
         ck_assert_uint_lt(t->k, l->routes.count);
-    if (t->kind < GPU_GATHER || t->kind > GPU_COMBINE_PLAIN)
+    ck_assert(t->by_index || t->kind < GPU_GATHER || t->kind > GPU_COMBINE_PLAIN);
+    if (!t->by_index)
         return;
-    ck_assert_uint_gt(t->addends, 0);
-    ck_assert_uint_le((uint64_t)(link + 4 - (const union gpu_link *)l->links.items), l->links.count);
+    ck_assert_uint_le((uint64_t)(link + 6 - (const union gpu_link *)l->links.items), l->links.count);
     ck_assert_uint_lt(link[1].matrix.view, l->views.count);
-    ck_assert_uint_le(link[2].indexed.first + link[2].indexed.count, l->program->flag_count);
-    ck_assert_uint_gt(link[2].indexed.rows_per_flag, 0);
+    ck_assert_uint_gt(link[2].rows.terms, 0);
+    ck_assert_uint_gt(link[2].rows.limit, 0);
+    ck_assert_uint_le(link[3].indexed.first + link[3].indexed.count, l->program->flag_count);
+    ck_assert_uint_gt(link[3].indexed.rows_per_flag, 0);
+    for (uint32_t i = 0; i <= (link[2].rows.limit - 1) / link[2].rows.source_rows; i++)
+        ck_assert_uint_lt(link[5 + i].matrix.view, l->views.count);
 }
 
 static void check_task(const struct lowered *l, const struct gpu_task *t)
@@ -289,6 +294,35 @@ START_TEST(programs_need_what_they_have)
 }
 END_TEST
 
+/* A's own alignment counts, not where its rows end. */
+START_TEST(rows_by_index_take_the_best_way)
+{
+    static const struct {
+        uint64_t n, k, kinds[GPU_KIND_COUNT];
+    } cases[] = {
+        {256, 200, {[GPU_SIGNAL] = 5, [GPU_COPY] = 3, [GPU_GEMM] = 2, [GPU_GEMM_ROWS] = 1, [GPU_GEMM_DIRECT] = 1}},
+        {65, 70, {[GPU_SIGNAL] = 5, [GPU_COPY_PLAIN] = 3, [GPU_GEMM_PLAIN] = 4}},
+    };
+    struct problem problem = index_story_problem(cases[_i].n, cases[_i].k);
+    struct placement ranks[RANKS_MAX];
+    struct program p = {0};
+    struct lowered l;
+
+    place_ranks(ranks);
+    script_init(&p, (struct world){1, 2});
+    index_story_build(&p, &problem);
+    ck_assert_int_eq(lower_program(&p, ranks, &l), ST_OK);
+    for (size_t i = 0; i < l.tasks.count; i++)
+        check_task(&l, (const struct gpu_task *)l.tasks.items + i);
+    for (uint32_t kind = 0; kind < GPU_KIND_COUNT; kind++)
+        ck_assert_msg(l.kinds[kind] == cases[_i].kinds[kind], "case %d: %llu tasks of kind %u", _i,
+                      (unsigned long long)l.kinds[kind], kind);
+    ck_assert_uint_eq(l.by_index, 4);
+    lowered_free(&l);
+    program_fini(&p);
+}
+END_TEST
+
 START_TEST(large_tiles_are_refused)
 {
     struct lowering_case c = {&ag_gemm_kernel, "tile_m=256", {1, 1}, {.m = 512, .n = 512, .k = 256}, FORM_FUSED};
@@ -339,6 +373,7 @@ int main(void)
     tcase_add_test(tc, signals_to_a_flag_agree_on_their_scope);
     tcase_add_loop_test(tc, tasks_take_the_best_way, 0, COUNT(ways));
     tcase_add_loop_test(tc, programs_need_what_they_have, 0, COUNT(needs));
+    tcase_add_loop_test(tc, rows_by_index_take_the_best_way, 0, 2);
     tcase_add_test(tc, large_tiles_are_refused);
     tcase_add_test(tc, other_heads_are_refused);
     suite_add_tcase(suite, tc);
