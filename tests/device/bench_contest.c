@@ -1,6 +1,7 @@
 #include "bench_contest.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,7 @@ void must(bool ok, const char *what, const char *why)
 {
     if (ok)
         return;
-    fprintf(stderr, "bench_cuda: %s: %s\n", what, why);
+    fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, why);
     exit(1);
 }
 

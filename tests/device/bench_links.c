@@ -218,7 +218,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "bench_links: skipped: %s\n", why);
         return SKIPPED;
     }
-    must(mkdir(argv[1], 0777) == 0, argv[1], strerror(errno));
+    if (mkdir(argv[1], 0777) != 0)
+        must(false, argv[1], strerror(errno));
     f = create(argv[1], "copies.csv");
     bench_copies(f);
     finish(f, "copies.csv");
