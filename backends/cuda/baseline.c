@@ -13,16 +13,44 @@ static enum status refuse(struct run_result *r, const char *why)
     return ST_UNSUPPORTED;
 }
 
-static enum status check(const struct job *job, struct run_result *r)
+static const struct baseline_kind *const kinds[] = {&baseline_gemm, &baseline_attention};
+
+static const struct baseline_kind *kind_of(const struct kernel *k)
 {
-    if (job->kernel->family != &problem_gemm)
-        return refuse(r, "on GPUs only the GEMM kernels have baselines");
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (kinds[i]->family == k->family)
+            return kinds[i];
+    return NULL;
+}
+
+static enum status check(const struct job *job, enum baseline which, struct run_result *r)
+{
+    const struct baseline_kind *kind = kind_of(job->kernel);
+
+    if (!kind)
+        return refuse(r, "on GPUs this kernel has no baseline");
+    if (which == BASELINE_STREAMS && !kind->overlaps)
+        return refuse(r, "on GPUs only the GEMM kernels have hand-overlapped streams");
     if (job->world.nodes > 1)
         return refuse(r, "on GPUs baselines run on one node");
     return ST_OK;
 }
 
 /* ---- create, destroy ---- */
+
+void baseline_start_program(struct baseline_rig *b, const struct program_ops *ops)
+{
+    b->program = (struct program){
+        .kernel = b->job.kernel->name, .variant = "baseline", .world = b->job.world, .ops = ops, .state = b};
+}
+
+void *baseline_at(const struct baseline_rig *b, uint32_t rank, uint32_t buffer, uint64_t row)
+{
+    const struct buffer *x = &b->program.buffers[buffer];
+
+    return b->rig.ranks[rank].window + program_buffer_offset(&b->program, buffer, b->rig.epoch) +
+           row * x->cols * dtype_bytes(x->dtype);
+}
 
 /* Nothing of an epoch can be seen before it is over: the time-out is for each that is under way. */
 static void copy_job(struct baseline_rig *b, const struct job *job)
@@ -32,6 +60,7 @@ static void copy_job(struct baseline_rig *b, const struct job *job)
     b->options.timeout_ps *= max_u64(job->timing.iterations, 1);
     b->job.options = &b->options;
     b->job.program = &b->program;
+    b->kind = kind_of(job->kernel);
     b->ranks = world_ranks(job->world);
 }
 
@@ -54,9 +83,9 @@ static void abort_nccl(struct rig *r)
 
 static enum status open_all(struct baseline_rig *b, enum baseline which)
 {
-    baseline_add_buffers(b, which == BASELINE_STREAMS);
+    b->kind->add_program(b, which);
     TRY(rig_create(&b->job, &b->rig));
-    b->rig.enqueue = which == BASELINE_NCCL ? baseline_enqueue_nccl : baseline_enqueue_streams;
+    b->rig.enqueue = which == BASELINE_NCCL ? b->kind->enqueue : baseline_enqueue_streams;
     b->rig.abort = abort_nccl;
     b->cut = (struct baseline_cut){.whole = true, .others = 1, .own = 1};
     TRY(open_blas(b));
@@ -150,18 +179,31 @@ static enum status prepare_streams(struct baseline_rig *b, struct run_result *re
     return call_once(b);
 }
 
-static enum status prepare_nccl(struct baseline_rig *b, struct run_result *result)
+static void describe_nccl(const struct baseline_rig *b, char *out, size_t out_bytes)
 {
+    const char *computes = b->kind->computes;
     int version = b->nccl.version;
 
+    if (b->ranks == 1)
+        snprintf(out, out_bytes, "%s", computes);
+    else
+        snprintf(out, out_bytes, "NCCL %d.%d.%d%s%s", version / 10000, version % 10000 / 100, version % 100,
+                 computes[0] ? ", " : "", computes);
+}
+
+static enum status prepare_nccl(struct baseline_rig *b, struct run_result *result)
+{
+    uint64_t epoch;
+
     TRY(call_once(b));
+    describe_nccl(b, result->choice, sizeof result->choice);
     if (b->ranks == 1)
         return ST_OK;
-    snprintf(result->choice, sizeof result->choice, "NCCL %d.%d.%d", version / 10000, version % 10000 / 100,
-             version % 100);
-    b->rig.enqueue = baseline_enqueue_collective;
+    epoch = b->rig.epoch;
+    b->rig.enqueue = b->kind->collect;
     TRY(median_of_trials(b, &result->collective_ps));
-    b->rig.enqueue = baseline_enqueue_nccl;
+    b->rig.enqueue = b->kind->enqueue;
+    b->rig.epoch = epoch; /* these had no launch, and launches count */
     return ST_OK;
 }
 
@@ -183,7 +225,7 @@ static enum status prepare(struct baseline_rig *b, enum baseline which, struct r
 enum status baseline_measure(const struct job *job, enum baseline which, struct run_result *result)
 {
     struct baseline_rig *b;
-    enum status st = check(job, result);
+    enum status st = check(job, which, result);
 
     if (st < 0)
         return st;

@@ -1,18 +1,19 @@
-/* What fused kernels are compared with, on real devices: cuBLAS with NCCL in sequence, or with copy engines on streams
- * beside it.  The three GEMM kernels have baselines.
+/* What fused kernels are compared with, on real devices: NCCL and a library in sequence, or copy engines on streams
+ * beside cuBLAS.
  *
  * A baseline is a rig (rig.h) whose epochs are library calls: inputs, checks and times are those of programs.  Its
- * program has buffers, inputs and outputs, but no task:
+ * program has buffers, inputs and outputs.  Of the GEMM kernels, without a task:
  *
  *   A [m, k], B [n, k]   operands.  All-gather: A is complete behind the collective, the own rows are input
  *   C                    the result: [m, n], or the own rows of it (reduce-scatter)
  *   P [m, n]             partial sums, with more than one rank (reduce-scatter, all-reduce)
  *   inbox                streams: the own rows as the other ranks computed them, rank + 1's first; two copies
  *
- *   baseline.c           the rig, and the search for the best cut
- *   baseline_buffers.c   buffers, inputs, outputs
- *   baseline_nccl.c      an epoch of NCCL and cuBLAS
- *   baseline_streams.c   an epoch of copies and cuBLAS
+ *   baseline.c             the rig, and the search for the best cut
+ *   baseline_nccl.c        NCCL, opened and called
+ *   baseline_gemm.c        GEMM kernels: buffers, inputs, outputs; an epoch of NCCL and cuBLAS
+ *   baseline_streams.c     GEMM kernels: an epoch of copies and cuBLAS
+ *   baseline_attention.c   attention: its program, an epoch of NCCL and the interpreter
  *
  * Ranks that share a device take turns on its stream. */
 #ifndef BACKENDS_CUDA_BASELINE_H
@@ -38,12 +39,35 @@ struct baseline_lane {
     cudaEvent_t added[2]; /* own rows, by the inbox's copy: peers may store there again */
 };
 
+struct baseline_rig;
+
+/* What a family of problems makes of it. */
+struct baseline_kind {
+    const struct problem_family *family;
+    const char *computes; /* what works beside NCCL, for the record; "": the family's library */
+    bool overlaps;        /* there is one of streams, too */
+    void (*add_program)(struct baseline_rig *b, enum baseline which);
+    /* With NCCL: an epoch, and what of it is NCCL's. */
+    enum status (*enqueue)(struct rig *r);
+    enum status (*collect)(struct rig *r);
+};
+
+extern const struct baseline_kind baseline_gemm, baseline_attention;
+
+/* Q and O hold the queries and results of a rank, KV the keys and values of all. */
+struct baseline_attention {
+    struct attention_problem problem; /* the global one: with stripes */
+    uint32_t q, kv, o;                /* buffers */
+};
+
 struct baseline_rig {
     struct rig rig; /* first: an epoch gets it alone */
+    const struct baseline_kind *kind;
     struct job job;
     struct cuda_options options;
     struct program program;
-    uint32_t a, b, c, p, inbox; /* buffers; NO_BUFFER: there is none */
+    uint32_t a, b, c, p, inbox; /* GEMM: buffers; NO_BUFFER: there is none */
+    struct baseline_attention attention;
     uint32_t ranks;
     uint64_t calls; /* that the host has made */
     struct cublas blas[DEVICES_MAX];
@@ -57,25 +81,40 @@ struct baseline_rig {
  * other kernels, several nodes, no library, NCCL with several ranks on a device. */
 enum status baseline_measure(const struct job *job, enum baseline which, struct run_result *r);
 
-/* ---- baseline_buffers.c ---- */
-
-void baseline_add_buffers(struct baseline_rig *b, bool inbox);
-uint64_t baseline_first_row(const struct baseline_rig *b, uint32_t rank); /* that it owns */
-uint64_t baseline_rows(const struct baseline_rig *b, uint32_t rank);
+/* A program without buffers yet, whose state is the rig. */
+void baseline_start_program(struct baseline_rig *b, const struct program_ops *ops);
 /* Row `row` of a buffer of a rank's, in the copy of this epoch. */
 void *baseline_at(const struct baseline_rig *b, uint32_t rank, uint32_t buffer, uint64_t row);
+
+/* ---- baseline_gemm.c ---- */
+
+uint64_t baseline_first_row(const struct baseline_rig *b, uint32_t rank); /* that it owns */
+uint64_t baseline_rows(const struct baseline_rig *b, uint32_t rank);
 /* Of one rank in another's inbox: as many as any rank owns. */
 uint64_t baseline_inbox_rows(const struct baseline_rig *b);
-
-/* ---- baseline_nccl.c, baseline_streams.c ---- */
 
 /* rows [row, row + rows) of A times B, into rows of `out` from out_row on, on the device's stream. */
 enum status baseline_multiply(struct baseline_rig *b, uint32_t rank, uint64_t row, uint64_t rows, uint32_t out,
                               uint64_t out_row);
 
+/* ---- baseline_nccl.c ---- */
+
 enum status baseline_open_nccl(struct baseline_rig *b);
-enum status baseline_enqueue_nccl(struct rig *r);
-enum status baseline_enqueue_collective(struct rig *r); /* without the GEMM */
+/* What a rank gives to a collective: from a row of one buffer to a row of another. */
+struct nccl_rank baseline_nccl_rank(const struct baseline_rig *b, uint32_t rank, uint32_t from, uint64_t from_row,
+                                    uint32_t to, uint64_t to_row);
+/* `why`: NCCL's answer to a call of each rank; "": it took them. */
+enum status baseline_nccl_called(struct baseline_rig *b, const char *why);
+
+/* out[m, n] = x[m, k] x w[n, k]^T by cuBLAS on the device's stream. */
+struct baseline_product {
+    uint64_t m, n, k;
+    const void *x, *w;
+    void *out;
+};
+enum status baseline_compute(struct baseline_rig *b, uint32_t rank, const struct baseline_product *p);
+
+/* ---- baseline_streams.c ---- */
 
 enum status baseline_open_streams(struct baseline_rig *b);
 void baseline_close_streams(struct baseline_rig *b);

@@ -1,20 +1,17 @@
-/* NCCL and cuBLAS in sequence, one stream a device. */
+/* NCCL and cuBLAS as baselines call them. */
 #include "backends/cuda/baseline.h"
 
-enum status baseline_multiply(struct baseline_rig *b, uint32_t rank, uint64_t row, uint64_t rows, uint32_t out,
-                              uint64_t out_row)
+enum status baseline_compute(struct baseline_rig *b, uint32_t rank, const struct baseline_product *p)
 {
     struct device *d = b->rig.ranks[rank].device;
-    const struct problem *s = b->job.problem;
 
-    if (rows == 0)
+    if (p->m == 0)
         return ST_OK;
     b->calls++;
     TRY_CUDA(&b->rig, cudaSetDevice(d->index));
-    if (!cublas_multiply(&b->blas[d - b->rig.devices], d->stream, rows, s->n, s->k, baseline_at(b, rank, b->a, row),
-                         baseline_at(b, rank, b->b, 0), baseline_at(b, rank, out, out_row)))
+    if (!cublas_multiply(&b->blas[d - b->rig.devices], d->stream, p->m, p->n, p->k, p->x, p->w, p->out))
         return rig_fail(&b->rig, ST_ENVIRONMENT, "cuda: cuBLAS refused a product of %llu x %llu x %llu",
-                        (unsigned long long)rows, (unsigned long long)s->n, (unsigned long long)s->k);
+                        (unsigned long long)p->m, (unsigned long long)p->n, (unsigned long long)p->k);
     return ST_OK;
 }
 
@@ -32,55 +29,16 @@ enum status baseline_open_nccl(struct baseline_rig *b)
     return ST_OK;
 }
 
-static const char *collect(struct baseline_rig *b, const struct nccl_rank *ranks)
+struct nccl_rank baseline_nccl_rank(const struct baseline_rig *b, uint32_t rank, uint32_t from, uint64_t from_row,
+                                    uint32_t to, uint64_t to_row)
 {
-    const struct problem *s = b->job.problem;
-    bool gathers = b->job.kernel->collective == COLLECTIVE_ALL_GATHER;
-    uint64_t counts[NCCL_RANKS_MAX];
-
-    for (uint32_t i = 0; i < b->ranks; i++)
-        counts[i] = baseline_rows(b, i) * (gathers ? s->k : s->n);
-    if (gathers)
-        return nccl_gather_parts(&b->nccl, ranks, counts);
-    if (b->job.kernel->collective == COLLECTIVE_REDUCE_SCATTER)
-        return nccl_reduce_parts(&b->nccl, ranks, counts);
-    return nccl_reduce_all(&b->nccl, ranks, s->m * s->n);
+    return (struct nccl_rank){.from = baseline_at(b, rank, from, from_row),
+                              .to = baseline_at(b, rank, to, to_row),
+                              .stream = b->rig.ranks[rank].device->stream};
 }
 
-enum status baseline_enqueue_collective(struct rig *r)
+enum status baseline_nccl_called(struct baseline_rig *b, const char *why)
 {
-    struct baseline_rig *b = (struct baseline_rig *)r;
-    bool gathers = b->job.kernel->collective == COLLECTIVE_ALL_GATHER;
-    uint32_t from = gathers ? b->a : b->p, to = gathers ? b->a : b->c;
-    struct nccl_rank ranks[NCCL_RANKS_MAX];
-    const char *why;
-
-    for (uint32_t i = 0; i < b->ranks; i++)
-        ranks[i] = (struct nccl_rank){.from = baseline_at(b, i, from, gathers ? baseline_first_row(b, i) : 0),
-                                      .to = baseline_at(b, i, to, 0),
-                                      .stream = b->rig.ranks[i].device->stream};
     b->calls += b->ranks;
-    why = collect(b, ranks);
     return *why ? rig_fail(&b->rig, ST_ENVIRONMENT, "cuda: NCCL: %s", why) : ST_OK;
-}
-
-static enum status multiply_all(struct baseline_rig *b, uint32_t out)
-{
-    for (uint32_t i = 0; i < b->ranks; i++)
-        TRY(baseline_multiply(b, i, 0, b->job.problem->m, out, 0));
-    return ST_OK;
-}
-
-enum status baseline_enqueue_nccl(struct rig *r)
-{
-    struct baseline_rig *b = (struct baseline_rig *)r;
-
-    if (b->ranks == 1)
-        return multiply_all(b, b->c);
-    if (b->job.kernel->collective == COLLECTIVE_ALL_GATHER) {
-        TRY(baseline_enqueue_collective(r));
-        return multiply_all(b, b->c);
-    }
-    TRY(multiply_all(b, b->p));
-    return baseline_enqueue_collective(r);
 }

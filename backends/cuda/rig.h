@@ -204,6 +204,8 @@ cudaError_t rig_tell_trace(const struct rig *r);
 enum status rig_run(struct rig *r, struct run_result *result);
 /* One epoch on every device's stream. */
 enum status rig_enqueue(struct rig *r);
+/* The interpreter on every device's stream, once for each epoch that has tasks. */
+enum status rig_launch(struct rig *r);
 /* Epochs back to back; the time of all of them, of the host with its launches or of the devices alone. */
 enum status rig_run_epochs(struct rig *r, uint64_t epochs, uint64_t *ps_out);
 

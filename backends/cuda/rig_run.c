@@ -44,14 +44,17 @@ static enum status synchronize(struct rig *r)
     return ST_OK;
 }
 
-enum status rig_enqueue(struct rig *r)
+enum status rig_launch(struct rig *r)
 {
-    r->epoch++;
-    if (r->enqueue)
-        return r->enqueue(r);
     for (uint32_t i = 0; i < r->device_count; i++)
         TRY(launch(r, &r->devices[i]));
     return ST_OK;
+}
+
+enum status rig_enqueue(struct rig *r)
+{
+    r->epoch++;
+    return r->enqueue ? r->enqueue(r) : rig_launch(r);
 }
 
 /* `epochs` launches on every device between its two events. */

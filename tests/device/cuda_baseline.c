@@ -37,6 +37,12 @@ static int gemm_kernel_count(void)
 static int variation_count;
 static void (*vary_case)(int i);
 
+static void give_each_a_device(void)
+{
+    if (vary_case)
+        vary_case(variation_count);
+}
+
 static enum status measure(const struct kernel *k, struct world world, const struct problem *problem,
                            enum baseline which, enum timing_mode mode, struct run_result *r)
 {
@@ -70,6 +76,15 @@ static void check_exact(const struct run_result *r, const struct kernel *k, uint
     ck_assert_uint_eq(r->sample_count, 3);
 }
 
+/* NCCL: too few GPUs, or it is not here. */
+static bool is_left_out(const struct run_result *r, enum baseline which)
+{
+    if (which != BASELINE_NCCL || r->status != ST_UNSUPPORTED)
+        return false;
+    ck_assert_msg(strstr(r->report, "NCCL"), "%s", r->report);
+    return true;
+}
+
 START_TEST(baseline_is_exact)
 {
     int i = _i / variation_count;
@@ -82,10 +97,38 @@ START_TEST(baseline_is_exact)
     if (vary_case)
         vary_case(_i % variation_count);
     measure(k, (struct world){1, ranks}, problem, which, TIMING_ISOLATED, r);
-    if (which == BASELINE_NCCL && r->status == ST_UNSUPPORTED)
-        ck_assert_msg(strstr(r->report, "NCCL"), "%s", r->report); /* too few GPUs, or it is not here */
-    else
+    if (!is_left_out(r, which))
         check_exact(r, k, ranks, problem);
+    free(r);
+}
+END_TEST
+
+/* With stripes of whole tiles and blocks, of less than one, of different sizes; and shorter than there are stripes. */
+static const struct attention_problem attentions[] = {
+    {.seq = 256, .batch = 1, .heads = 1, .kv_heads = 1, .head_dim = 64},
+    {.seq = 101, .batch = 2, .heads = 4, .kv_heads = 2, .head_dim = 64},
+    {.seq = 135, .batch = 1, .heads = 2, .kv_heads = 1, .head_dim = 128},
+    {.seq = 5, .batch = 2, .heads = 2, .kv_heads = 1, .head_dim = 64},
+};
+
+START_TEST(attention_is_right)
+{
+    int i = _i;
+    uint32_t ranks = worlds[harness_digit(&i, COUNT(worlds))];
+    struct problem problem = {.attention = attentions[harness_digit(&i, COUNT(attentions))]};
+    const struct attention_problem *a = &problem.attention;
+    struct run_result *r = calloc(1, sizeof *r);
+
+    problem.attention.causal = i;
+    give_each_a_device();
+    measure(&ring_attention_kernel, (struct world){1, ranks}, &problem, BASELINE_NCCL, TIMING_ISOLATED, r);
+    if (!is_left_out(r, BASELINE_NCCL)) {
+        ck_assert_msg(r->status == ST_OK, "%u ranks, seq %llu: %s", ranks, (unsigned long long)a->seq, r->report);
+        ck_assert_uint_eq(r->elements_checked, a->batch * a->heads * a->seq * a->head_dim * 4);
+        ck_assert_uint_eq(r->elements_wrong, 0);
+        ck_assert_int_eq(r->collective_ps > 0, ranks > 1);
+        ck_assert_msg(strstr(r->choice, "own attention"), "%s", r->choice);
+    }
     free(r);
 }
 END_TEST
@@ -93,12 +136,16 @@ END_TEST
 START_TEST(what_has_no_baseline_says_so)
 {
     static const struct problem gemm = {.m = 64, .n = 64, .k = 64};
-    struct problem moe = moe_like(gemm);
+    struct problem moe = moe_like(gemm), attention = {.attention = attentions[0]};
     struct run_result *r = calloc(1, sizeof *r);
 
     ck_assert_int_eq(measure(&moe_dispatch_gemm_kernel, (struct world){1, 2}, &moe, BASELINE_NCCL, TIMING_ISOLATED, r),
                      ST_UNSUPPORTED);
-    ck_assert_str_eq(r->report, "on GPUs only the GEMM kernels have baselines");
+    ck_assert_str_eq(r->report, "on GPUs this kernel has no baseline");
+    ck_assert_int_eq(
+        measure(&ring_attention_kernel, (struct world){1, 2}, &attention, BASELINE_STREAMS, TIMING_ISOLATED, r),
+        ST_UNSUPPORTED);
+    ck_assert_str_eq(r->report, "on GPUs only the GEMM kernels have hand-overlapped streams");
     ck_assert_int_eq(measure(&ag_gemm_kernel, (struct world){2, 1}, &gemm, BASELINE_STREAMS, TIMING_ISOLATED, r),
                      ST_UNSUPPORTED);
     ck_assert_str_eq(r->report, "on GPUs baselines run on one node");
@@ -114,6 +161,7 @@ TCase *cuda_baseline_tests(int variations, void (*vary)(int i))
     vary_case = vary;
     tcase_add_loop_test(tc, baseline_is_exact, 0,
                         variations * gemm_kernel_count() * COUNT(worlds) * COUNT(problems) * 2);
+    tcase_add_loop_test(tc, attention_is_right, 0, COUNT(worlds) * COUNT(attentions) * 2);
     tcase_add_test(tc, what_has_no_baseline_says_so);
     return tc;
 }

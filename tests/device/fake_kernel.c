@@ -1,5 +1,6 @@
 #include "fake_kernel.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -178,6 +179,78 @@ static void compute(const struct kernel *k, const struct gpu_task *t)
         }
 }
 
+/* Keys and values of segments, as they are walked. */
+struct walk {
+    const struct kernel *k;
+    const struct gpu_task *t;
+    uint32_t segment;
+    uint64_t key; /* of the segment */
+};
+
+/* False: no more.  Else the key's position in the sequence. */
+static bool next_key(struct walk *w, struct matrix *key_out, struct matrix *value_out, uint64_t *position_out)
+{
+    const struct gpu_task *t = w->t;
+    const struct gpu_segment *g = &w->k->p->segments[t->segments + w->segment];
+
+    for (; w->segment < t->segment_count && w->key >= g->k; w->segment++, g++)
+        w->key = 0;
+    if (w->segment == t->segment_count)
+        return false;
+    *key_out = matrix_of(w->k, t->a_view, t->a_row + g->a_add + w->key, t->a_col);
+    *value_out = matrix_of(w->k, t->b_view, t->b_row + g->b_add + w->key, t->b_col);
+    *position_out = g->position + w->key++;
+    return true;
+}
+
+/* What has been added up before a higher score came is scaled down. */
+static void attend_query(const struct kernel *k, const struct gpu_task *t, const struct matrix *q, uint64_t row,
+                         uint64_t last_key, float *result)
+{
+    struct walk w = {k, t, 0, 0};
+    struct matrix key, value;
+    uint64_t position;
+    float highest = -INFINITY, sum = 0;
+
+    while (next_key(&w, &key, &value, &position)) {
+        struct matrix query = *q;
+        float score = 0, scale, weight;
+
+        if (position > last_key)
+            continue;
+        for (uint64_t i = 0; i < t->n; i++)
+            score += element(&query, row, i) * element(&key, 0, i);
+        score /= sqrtf((float)t->n);
+        scale = score > highest ? expf(highest - score) : 1;
+        highest = fmaxf(highest, score);
+        weight = expf(score - highest);
+        sum = sum * scale + weight;
+        for (uint64_t i = 0; i < t->n; i++)
+            result[i] = result[i] * scale + weight * element(&value, 0, i);
+    }
+    for (uint64_t i = 0; i < t->n && sum > 0; i++)
+        result[i] /= sum;
+}
+
+static void attend(const struct kernel *k, const struct gpu_task *t)
+{
+    uint32_t targets = t->entry_waits + (uint32_t)t->late_waits;
+    const union gpu_link *queries = link_of(k, t, targets + t->targets);
+    struct matrix q = matrix_at(k, queries), out = matrix_at(k, link_of(k, t, targets));
+    float *result = calloc(t->n, sizeof *result);
+
+    for (uint64_t row = 0; row < t->m; row++) {
+        uint64_t last_key = queries->matrix.more == GPU_UNMASKED ? UINT64_MAX : queries->matrix.more + row;
+
+        for (uint64_t i = 0; i < t->n; i++)
+            result[i] = 0;
+        attend_query(k, t, &q, row, last_key, result);
+        for (uint64_t i = 0; i < t->n; i++)
+            set_element(&out, row, i, result[i]);
+    }
+    free(result);
+}
+
 static void signal_all(const struct kernel *k, const struct gpu_task *t)
 {
     uint32_t first = t->entry_waits + (uint32_t)t->late_waits + t->targets + t->addends;
@@ -206,18 +279,31 @@ static bool push_put(const struct kernel *k, const struct worker *w)
 
 /* ---- workers ---- */
 
+static bool is_attention(const struct gpu_task *t)
+{
+    return t->kind == GPU_ATTENTION || t->kind == GPU_ATTENTION_DIRECT;
+}
+
+static bool is_known(const struct gpu_task *t)
+{
+    if (is_attention(t) && (t->addends != 1 || t->targets != 1)) /* queries are one */
+        return false;
+    return t->kind <= GPU_PUT && t->select == 0 && !t->by_index && t->epilogue == EPILOGUE_NONE;
+}
+
 static bool run_task(const struct kernel *k, struct worker *w)
 {
     const struct gpu_task *t = &w->task;
 
     if (!all_met(k, w) || (t->kind == GPU_PUT && !push_put(k, w)))
         return false;
-    if (t->kind > GPU_PUT || t->kind == GPU_ATTENTION || t->kind == GPU_ATTENTION_DIRECT || t->select != 0 ||
-        t->by_index || t->epilogue != EPILOGUE_NONE) {
+    if (!is_known(t)) {
         fprintf(stderr, "fake kernel: kind %d is not known to it\n", t->kind);
         abort();
     }
-    if (t->kind != GPU_PUT && t->kind != GPU_SIGNAL)
+    if (is_attention(t))
+        attend(k, t);
+    else if (t->kind != GPU_PUT && t->kind != GPU_SIGNAL)
         compute(k, t);
     if (t->kind != GPU_PUT)
         signal_all(k, t);

@@ -1,5 +1,5 @@
 /* What a launch computes in the fake: the tables of a program, task by task, by ordinary arithmetic.  Knows gemm, copy,
- * reduce, put and nop. */
+ * reduce, put, nop, and attention whose keys are all in one task. */
 #ifndef TESTS_DEVICE_FAKE_KERNEL_H
 #define TESTS_DEVICE_FAKE_KERNEL_H
 
