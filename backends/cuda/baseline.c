@@ -13,7 +13,7 @@ static enum status refuse(struct run_result *r, const char *why)
     return ST_UNSUPPORTED;
 }
 
-static const struct baseline_kind *const kinds[] = {&baseline_gemm, &baseline_attention};
+static const struct baseline_kind *const kinds[] = {&baseline_gemm, &baseline_attention, &baseline_moe};
 
 static const struct baseline_kind *kind_of(const struct kernel *k)
 {
@@ -86,6 +86,7 @@ static enum status open_all(struct baseline_rig *b, enum baseline which)
     b->kind->add_program(b, which);
     TRY(rig_create(&b->job, &b->rig));
     b->rig.enqueue = which == BASELINE_NCCL ? b->kind->enqueue : baseline_enqueue_streams;
+    b->rig.prepare = b->kind->begin;
     b->rig.abort = abort_nccl;
     b->cut = (struct baseline_cut){.whole = true, .others = 1, .own = 1};
     TRY(open_blas(b));
@@ -95,6 +96,7 @@ static enum status open_all(struct baseline_rig *b, enum baseline which)
 static void close_all(struct baseline_rig *b)
 {
     baseline_close_streams(b);
+    baseline_routing_free(&b->experts.routing);
     nccl_close(&b->nccl);
     for (uint32_t i = 0; i < DEVICES_MAX; i++)
         cublas_close(&b->blas[i]);
@@ -181,14 +183,14 @@ static enum status prepare_streams(struct baseline_rig *b, struct run_result *re
 
 static void describe_nccl(const struct baseline_rig *b, char *out, size_t out_bytes)
 {
-    const char *computes = b->kind->computes;
+    const char *detail = b->kind->detail;
     int version = b->nccl.version;
 
     if (b->ranks == 1)
-        snprintf(out, out_bytes, "%s", computes);
+        snprintf(out, out_bytes, "%s", detail);
     else
         snprintf(out, out_bytes, "NCCL %d.%d.%d%s%s", version / 10000, version % 10000 / 100, version % 100,
-                 computes[0] ? ", " : "", computes);
+                 detail[0] ? ", " : "", detail);
 }
 
 static enum status prepare_nccl(struct baseline_rig *b, struct run_result *result)

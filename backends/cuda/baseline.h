@@ -14,6 +14,8 @@
  *   baseline_gemm.c        GEMM kernels: buffers, inputs, outputs; an epoch of NCCL and cuBLAS
  *   baseline_streams.c     GEMM kernels: an epoch of copies and cuBLAS
  *   baseline_attention.c   attention: its program, an epoch of NCCL and the interpreter
+ *   baseline_moe.c         experts: memory, an epoch of NCCL and cuBLAS
+ *   baseline_routing.c     experts: which row goes where
  *
  * Ranks that share a device take turns on its stream. */
 #ifndef BACKENDS_CUDA_BASELINE_H
@@ -44,20 +46,38 @@ struct baseline_rig;
 /* What a family of problems makes of it. */
 struct baseline_kind {
     const struct problem_family *family;
-    const char *computes; /* what works beside NCCL, for the record; "": the family's library */
-    bool overlaps;        /* there is one of streams, too */
+    const char *detail; /* of its NCCL variant, for the record; "" */
+    bool overlaps;      /* there is one of streams, too */
     void (*add_program)(struct baseline_rig *b, enum baseline which);
-    /* With NCCL: an epoch, and what of it is NCCL's. */
+    /* With NCCL: what the host prepares when inputs are written (NULL: nothing), an epoch, and what of it is NCCL's. */
+    enum status (*begin)(struct rig *r, uint64_t epoch);
     enum status (*enqueue)(struct rig *r);
     enum status (*collect)(struct rig *r);
 };
 
-extern const struct baseline_kind baseline_gemm, baseline_attention;
+extern const struct baseline_kind baseline_gemm, baseline_attention, baseline_moe;
 
 /* Q and O hold the queries and results of a rank, KV the keys and values of all. */
 struct baseline_attention {
     struct attention_problem problem; /* the global one: with stripes */
     uint32_t q, kv, o;                /* buffers */
+};
+
+/* On the host, of the epoch whose inputs were written last.  Ranks in pairs: [from * ranks + to]. */
+struct baseline_routing {
+    int32_t *table;                   /* [tokens, top_k]: experts, or -1 where there was no room */
+    int32_t *send_index;              /* [ranks, outgoing]: what stands in the outbox: place in the shard */
+    int32_t *row_index;               /* [ranks, capacity]: what `rows` are: rows of `tokens` */
+    uint64_t *expert_rows, *next_row; /* by expert */
+    uint64_t sent[NCCL_RANKS_MAX * NCCL_RANKS_MAX];         /* pairs; none to the rank itself */
+    uint64_t kept[NCCL_RANKS_MAX], dropped[NCCL_RANKS_MAX]; /* pairs of a rank's experts */
+};
+
+/* See baseline_moe.c. */
+struct baseline_experts {
+    uint64_t shard, outgoing, capacity; /* the most tokens, pairs that leave, and pairs of own experts, of any rank */
+    uint32_t send_index, row_index, tokens, outbox, rows, weights, result; /* buffers */
+    struct baseline_routing routing;
 };
 
 struct baseline_rig {
@@ -68,6 +88,7 @@ struct baseline_rig {
     struct program program;
     uint32_t a, b, c, p, inbox; /* GEMM: buffers; NO_BUFFER: there is none */
     struct baseline_attention attention;
+    struct baseline_experts experts;
     uint32_t ranks;
     uint64_t calls; /* that the host has made */
     struct cublas blas[DEVICES_MAX];
@@ -113,6 +134,12 @@ struct baseline_product {
     void *out;
 };
 enum status baseline_compute(struct baseline_rig *b, uint32_t rank, const struct baseline_product *p);
+
+/* ---- baseline_routing.c ---- */
+
+/* ST_INPUT: there is no room for all rows, and none may be dropped. */
+enum status baseline_route(struct baseline_rig *b, uint64_t epoch);
+void baseline_routing_free(struct baseline_routing *x); /* safe on a zeroed one */
 
 /* ---- baseline_streams.c ---- */
 

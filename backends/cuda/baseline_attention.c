@@ -210,7 +210,7 @@ static enum status enqueue(struct rig *r)
 
 const struct baseline_kind baseline_attention = {
     .family = &problem_attention,
-    .computes = "own attention",
+    .detail = "own attention",
     .add_program = add_program,
     .enqueue = enqueue,
     .collect = collect,

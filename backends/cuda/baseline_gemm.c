@@ -133,7 +133,7 @@ static enum status enqueue(struct rig *r)
 
 const struct baseline_kind baseline_gemm = {
     .family = &problem_gemm,
-    .computes = "",
+    .detail = "",
     .overlaps = true,
     .add_program = add_program,
     .enqueue = enqueue,

@@ -47,6 +47,14 @@ struct gpu_sum {
 
 cudaError_t gpu_sum_launch(const struct gpu_sum *s, cudaStream_t stream);
 
+/* Row i of `out` is the row of `from` that index[i] (32 bits) names. */
+struct gpu_pick {
+    uint64_t out, from, index; /* addresses */
+    uint64_t rows, row_bytes;  /* an even number of these */
+};
+
+cudaError_t gpu_pick_launch(const struct gpu_pick *p, cudaStream_t stream);
+
 /* In pinned memory: the host asks by numbers from 1 on, the device answers with that number, and its time beside it. */
 struct gpu_ping {
     uint64_t answered, ns;

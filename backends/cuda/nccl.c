@@ -18,7 +18,8 @@ static bool find_all(struct nccl *n)
            symbol_find(n->library, "ncclReduceScatter", &n->reduce_scatter) &&
            symbol_find(n->library, "ncclAllReduce", &n->all_reduce) &&
            symbol_find(n->library, "ncclBroadcast", &n->broadcast) &&
-           symbol_find(n->library, "ncclReduce", &n->reduce) &&
+           symbol_find(n->library, "ncclReduce", &n->reduce) && symbol_find(n->library, "ncclSend", &n->send) &&
+           symbol_find(n->library, "ncclRecv", &n->receive) &&
            symbol_find(n->library, "ncclCommDestroy", &n->destroy) &&
            symbol_find(n->library, "ncclCommAbort", &n->abort) &&
            symbol_find(n->library, "ncclGetErrorString", &n->error);
@@ -169,5 +170,34 @@ const char *nccl_reduce_all(struct nccl *n, const struct nccl_rank *ranks, uint6
 
     if (result == 0)
         result = call_each(n, ranks, add_all, (struct part){.count = count});
+    return end_group(n, result);
+}
+
+/* What rank `here` has for each other one, and they for it. */
+static int talk(struct nccl *n, const struct nccl_rank *ranks, uint32_t here, const uint64_t *counts)
+{
+    const uint16_t *from = ranks[here].from;
+    uint16_t *to = ranks[here].to;
+    int result = 0;
+
+    for (uint32_t peer = 0; peer < n->ranks && result == 0; peer++) {
+        uint64_t out = counts[here * n->ranks + peer], in = counts[peer * n->ranks + here];
+
+        if (out > 0)
+            result = n->send(from, out, TYPE_BF16, (int)peer, n->comms[here], ranks[here].stream);
+        if (in > 0 && result == 0)
+            result = n->receive(to, in, TYPE_BF16, (int)peer, n->comms[here], ranks[here].stream);
+        from += out;
+        to += in;
+    }
+    return result;
+}
+
+const char *nccl_exchange(struct nccl *n, const struct nccl_rank *ranks, const uint64_t *counts)
+{
+    int result = n->group_start();
+
+    for (uint32_t i = 0; i < n->ranks && result == 0; i++)
+        result = talk(n, ranks, i, counts);
     return end_group(n, result);
 }

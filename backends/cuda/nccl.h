@@ -22,6 +22,8 @@ struct nccl {
     int (*broadcast)(const void *from, void *to, size_t count, int type, int root, void *comm, cudaStream_t stream);
     int (*reduce)(const void *from, void *to, size_t count, int type, int op, int root, void *comm,
                   cudaStream_t stream);
+    int (*send)(const void *from, size_t count, int type, int peer, void *comm, cudaStream_t stream);
+    int (*receive)(void *to, size_t count, int type, int peer, void *comm, cudaStream_t stream);
     int (*destroy)(void *comm);
     int (*abort)(void *comm);
     const char *(*error)(int result);
@@ -46,9 +48,15 @@ struct nccl_rank {
  *   reduce_scatter   `to` gets the own part of the sum over all ranks' `from`
  *   all_reduce       `to` gets all of it
  *
+ * And rows that each rank has for each other one:
+ *
+ *   exchange         counts[i * ranks + j] elements go from rank i to j; `from` holds them behind each other in order
+ *                    of j, `to` gets them in order of i.  What a rank has for itself (i = j) must be 0
+ *
  * "": enqueued; else NCCL's words. */
 const char *nccl_gather_parts(struct nccl *n, const struct nccl_rank *ranks, const uint64_t *counts);
 const char *nccl_reduce_parts(struct nccl *n, const struct nccl_rank *ranks, const uint64_t *counts);
 const char *nccl_reduce_all(struct nccl *n, const struct nccl_rank *ranks, uint64_t count);
+const char *nccl_exchange(struct nccl *n, const struct nccl_rank *ranks, const uint64_t *counts);
 
 #endif

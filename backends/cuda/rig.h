@@ -98,14 +98,15 @@ struct rig {
     uint32_t *gate;  /* pinned */
     uint32_t gates;
     struct check_report check;
-    uint64_t epoch;                        /* launched last */
-    enum status (*enqueue)(struct rig *r); /* what an epoch is; NULL: a launch of the interpreter */
-    void (*abort)(struct rig *r);          /* ends what that left on the devices; may be NULL */
-    uint64_t epochs_at_once;               /* that may be enqueued; 0: any number */
-    bool traced;                           /* so is that epoch, and those launched from now on */
-    struct gpu_ping *ping;                 /* pinned; NULL: nothing is to be traced */
-    uint64_t stopped_ns;                   /* when the devices were told to, by the host's clock */
-    struct way way;                        /* these five: where there is a second node */
+    uint64_t epoch;                                        /* launched last */
+    enum status (*prepare)(struct rig *r, uint64_t epoch); /* called when inputs are written; may be NULL */
+    enum status (*enqueue)(struct rig *r);                 /* what an epoch is; NULL: a launch of the interpreter */
+    void (*abort)(struct rig *r);                          /* ends what that left on the devices; may be NULL */
+    uint64_t epochs_at_once;                               /* that may be enqueued; 0: any number */
+    bool traced;                                           /* so is that epoch, and those launched from now on */
+    struct gpu_ping *ping;                                 /* pinned; NULL: nothing is to be traced */
+    uint64_t stopped_ns;                                   /* when the devices were told to, by the host's clock */
+    struct way way;                                        /* these five: where there is a second node */
     enum reach reach;
     bool broken; /* a way to another node, or that node; `why` has the words */
     bool ending; /* the proxies are no longer needed */

@@ -104,7 +104,7 @@ enum status rig_begin(struct rig *r, uint64_t epoch, bool noise)
         TRY_CUDA(r, cudaSetDevice(r->ranks[i].device->index));
         TRY(write_rank(r, &r->ranks[i], epoch, noise));
     }
-    return ST_OK;
+    return r->prepare ? r->prepare(r, epoch) : ST_OK;
 }
 
 /* ---- end: every element, by way of a mirror of the window ---- */

@@ -472,6 +472,17 @@ cudaError_t gpu_sum_launch(const struct gpu_sum *s, cudaStream_t stream)
     return cudaSuccess;
 }
 
+cudaError_t gpu_pick_launch(const struct gpu_pick *p, cudaStream_t stream)
+{
+    const int32_t *index = (const int32_t *)(uintptr_t)p->index;
+
+    (void)stream;
+    for (uint64_t i = 0; i < p->rows; i++)
+        memcpy((uint8_t *)(uintptr_t)p->out + i * p->row_bytes,
+               (const uint8_t *)(uintptr_t)p->from + (uint64_t)index[i] * p->row_bytes, p->row_bytes);
+    return cudaSuccess;
+}
+
 cudaError_t gpu_gate_launch(const uint32_t *word, uint32_t value, cudaStream_t stream)
 {
     runs[device_of(stream)].gate = word;

@@ -1,5 +1,5 @@
 /* As much of NCCL as the baselines call: what a group holds is done at its end, in order; every collective has a call
- * of each rank, one behind the other. */
+ * of each rank, one behind the other, and every send a receive that asks for as much. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -21,9 +21,19 @@ struct call {
     int root, rank;
 };
 
+struct message {
+    const uint16_t *from; /* NULL: to be received */
+    uint16_t *to;
+    size_t count;
+    int rank, peer;
+    int done;
+};
+
 static int ranks[RANKS_MAX], rank_count;
 static struct call calls[CALLS_MAX];
 static int call_count;
+static struct message messages[CALLS_MAX];
+static int message_count;
 
 int ncclGetVersion(int *version);
 int ncclCommInitAll(void **comms, int count, const int *devices);
@@ -37,6 +47,8 @@ int ncclReduceScatter(const void *from, void *to, size_t count, int type, int op
 int ncclAllReduce(const void *from, void *to, size_t count, int type, int op, void *comm, void *stream);
 int ncclBroadcast(const void *from, void *to, size_t count, int type, int root, void *comm, void *stream);
 int ncclReduce(const void *from, void *to, size_t count, int type, int op, int root, void *comm, void *stream);
+int ncclSend(const void *from, size_t count, int type, int peer, void *comm, void *stream);
+int ncclRecv(void *to, size_t count, int type, int peer, void *comm, void *stream);
 
 int ncclGetVersion(int *version)
 {
@@ -75,7 +87,7 @@ const char *ncclGetErrorString(int result)
 
 int ncclGroupStart(void)
 {
-    call_count = 0;
+    call_count = message_count = 0;
     return 0;
 }
 
@@ -115,6 +127,26 @@ int ncclReduce(const void *from, void *to, size_t count, int type, int op, int r
 {
     (void)stream;
     return note(REDUCE, from, to, count, type, op, root, comm);
+}
+
+static int note_message(const void *from, void *to, size_t count, int type, int peer, void *comm)
+{
+    if (type != TYPE_BF16 || peer < 0 || peer >= rank_count || message_count == CALLS_MAX)
+        return 1;
+    messages[message_count++] = (struct message){from, to, count, *(int *)comm, peer, 0};
+    return 0;
+}
+
+int ncclSend(const void *from, size_t count, int type, int peer, void *comm, void *stream)
+{
+    (void)stream;
+    return note_message(from, NULL, count, type, peer, comm);
+}
+
+int ncclRecv(void *to, size_t count, int type, int peer, void *comm, void *stream)
+{
+    (void)stream;
+    return note_message(NULL, to, count, type, peer, comm);
 }
 
 static uint16_t sum_of(const struct call *set, size_t i)
@@ -163,9 +195,36 @@ static int execute(const struct call *set)
     return 0;
 }
 
+/* The first receive that is its counterpart. */
+static int deliver(struct message *m)
+{
+    for (int i = 0; i < message_count; i++) {
+        struct message *x = &messages[i];
+
+        if (x->from || x->done || x->rank != m->peer || x->peer != m->rank)
+            continue;
+        m->done = x->done = 1;
+        copy(x->to, m->from, m->count);
+        return x->count != m->count;
+    }
+    return 1;
+}
+
+static int deliver_all(void)
+{
+    int result = 0;
+
+    for (int i = 0; i < message_count && result == 0; i++)
+        if (messages[i].from)
+            result = deliver(&messages[i]);
+    for (int i = 0; i < message_count && result == 0; i++)
+        result = !messages[i].done;
+    return result;
+}
+
 int ncclGroupEnd(void)
 {
-    int result = call_count % rank_count != 0;
+    int result = call_count % rank_count != 0 || deliver_all() != 0;
 
     for (int i = 0; i < call_count && result == 0; i += rank_count)
         result = execute(&calls[i]);
