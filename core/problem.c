@@ -219,6 +219,16 @@ static const struct option moe_keys[] = {
 
 static const char *const moe_check[] = {"96", "64", "48", "24", "3", "uniform", "2", "error"};
 
+uint64_t moe_capacity_rows(const struct moe_problem *p, struct world world)
+{
+    uint64_t ranks = world_ranks(world);
+    double wanted = p->capacity * (double)(p->tokens * p->top_k) / (double)ranks;
+    uint64_t most = p->tokens * min_u64(p->top_k, ceil_div(p->experts, ranks));
+    uint64_t rows = wanted < (double)most ? (uint64_t)wanted : most;
+
+    return min_u64(most, max_u64(1, rows + ((double)rows < wanted)));
+}
+
 static bool moe_fits(const struct problem *p, struct world w, char *why, size_t why_bytes)
 {
     const struct moe_problem *s = &p->moe;

@@ -42,6 +42,9 @@ struct moe_problem {
     struct world world; /* no key: kernel->global() fills it in, for the reference */
 };
 
+/* (token, expert) pairs that a rank has room for. */
+uint64_t moe_capacity_rows(const struct moe_problem *p, struct world world);
+
 /* Members that are not of the kernel's family are 0. */
 struct problem {
     /* The GEMM that each rank runs:

@@ -66,16 +66,6 @@ void moe_control(const struct problem *problem, uint64_t seed, uint64_t epoch, u
         moe_choices(&problem->moe, seed, epoch, row + i, out + i * problem->moe.top_k);
 }
 
-uint64_t moe_capacity_rows(const struct moe_problem *p, struct world world)
-{
-    uint64_t ranks = world_ranks(world);
-    double wanted = p->capacity * (double)(p->tokens * p->top_k) / (double)ranks;
-    uint64_t most = p->tokens * min_u64(p->top_k, ceil_div(p->experts, ranks));
-    uint64_t rows = wanted < (double)most ? (uint64_t)wanted : most;
-
-    return min_u64(most, max_u64(1, rows + ((double)rows < wanted)));
-}
-
 /* ---- traffic, counted token by token ---- */
 
 struct tally {

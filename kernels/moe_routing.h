@@ -21,7 +21,4 @@ void moe_traffic(const struct problem *problem, struct world world, uint64_t see
 void moe_ffn_traffic(const struct problem *problem, struct world world, uint64_t seed, uint64_t epoch,
                      uint64_t tile_rows, struct traffic *out);
 
-/* (token, expert) pairs that a rank has room for. */
-uint64_t moe_capacity_rows(const struct moe_problem *p, struct world world);
-
 #endif

@@ -13,7 +13,8 @@ static enum status refuse(struct run_result *r, const char *why)
     return ST_UNSUPPORTED;
 }
 
-static const struct baseline_kind *const kinds[] = {&baseline_gemm, &baseline_attention, &baseline_moe};
+static const struct baseline_kind *const kinds[] = {&baseline_gemm, &baseline_attention, &baseline_moe,
+                                                    &baseline_layer};
 
 static const struct baseline_kind *kind_of(const struct kernel *k)
 {
@@ -42,6 +43,11 @@ void baseline_start_program(struct baseline_rig *b, const struct program_ops *op
 {
     b->program = (struct program){
         .kernel = b->job.kernel->name, .variant = "baseline", .world = b->job.world, .ops = ops, .state = b};
+}
+
+uint32_t baseline_add(struct baseline_rig *b, const char *name, enum dtype dtype, uint64_t rows, uint64_t cols)
+{
+    return program_add_buffer(&b->program, (struct buffer){name, dtype, rows, cols, 1});
 }
 
 void *baseline_at(const struct baseline_rig *b, uint32_t rank, uint32_t buffer, uint64_t row)

@@ -15,6 +15,7 @@
  *   baseline_streams.c     GEMM kernels: an epoch of copies and cuBLAS
  *   baseline_attention.c   attention: its program, an epoch of NCCL and the interpreter
  *   baseline_moe.c         experts: memory, an epoch of NCCL and cuBLAS
+ *   baseline_layer.c       a layer of experts: the same, and back
  *   baseline_routing.c     experts: which row goes where
  *
  * Ranks that share a device take turns on its stream. */
@@ -55,7 +56,7 @@ struct baseline_kind {
     enum status (*collect)(struct rig *r);
 };
 
-extern const struct baseline_kind baseline_gemm, baseline_attention, baseline_moe;
+extern const struct baseline_kind baseline_gemm, baseline_attention, baseline_moe, baseline_layer;
 
 /* Q and O hold the queries and results of a rank, KV the keys and values of all. */
 struct baseline_attention {
@@ -68,16 +69,23 @@ struct baseline_routing {
     int32_t *table;                   /* [tokens, top_k]: experts, or -1 where there was no room */
     int32_t *send_index;              /* [ranks, outgoing]: what stands in the outbox: place in the shard */
     int32_t *row_index;               /* [ranks, capacity]: what `rows` are: rows of `tokens` */
+    int32_t *back_index;              /* [ranks, capacity]: what goes back for what has come: rows of `rows` */
+    int32_t *sum_index;               /* [ranks, shard, top_k]: own rows; from `capacity` on, places in the outbox */
     uint64_t *expert_rows, *next_row; /* by expert */
     uint64_t sent[NCCL_RANKS_MAX * NCCL_RANKS_MAX];         /* pairs; none to the rank itself */
     uint64_t kept[NCCL_RANKS_MAX], dropped[NCCL_RANKS_MAX]; /* pairs of a rank's experts */
 };
 
-/* See baseline_moe.c. */
+/* See baseline_moe.c; baseline_layer.c has all but the last two, and others in their place. */
 struct baseline_experts {
     uint64_t shard, outgoing, capacity; /* the most tokens, pairs that leave, and pairs of own experts, of any rank */
     uint32_t send_index, row_index, tokens, outbox, rows, weights, result; /* buffers */
     struct baseline_routing routing;
+};
+
+/* See baseline_layer.c: buffers. */
+struct baseline_layer {
+    uint32_t back_index, sum_index, scores, gate_up, down, sums, active, expert, returns, result;
 };
 
 struct baseline_rig {
@@ -89,6 +97,7 @@ struct baseline_rig {
     uint32_t a, b, c, p, inbox; /* GEMM: buffers; NO_BUFFER: there is none */
     struct baseline_attention attention;
     struct baseline_experts experts;
+    struct baseline_layer layer;
     uint32_t ranks;
     uint64_t calls; /* that the host has made */
     struct cublas blas[DEVICES_MAX];
@@ -104,6 +113,7 @@ enum status baseline_measure(const struct job *job, enum baseline which, struct 
 
 /* A program without buffers yet, whose state is the rig. */
 void baseline_start_program(struct baseline_rig *b, const struct program_ops *ops);
+uint32_t baseline_add(struct baseline_rig *b, const char *name, enum dtype dtype, uint64_t rows, uint64_t cols);
 /* Row `row` of a buffer of a rank's, in the copy of this epoch. */
 void *baseline_at(const struct baseline_rig *b, uint32_t rank, uint32_t buffer, uint64_t row);
 
@@ -134,6 +144,24 @@ struct baseline_product {
     void *out;
 };
 enum status baseline_compute(struct baseline_rig *b, uint32_t rank, const struct baseline_product *p);
+
+/* ---- baseline_moe.c ---- */
+
+/* Adds what tokens need on their way to the rows of their experts. */
+void baseline_add_dispatch(struct baseline_rig *b);
+/* Finds out where they go, and writes the index lists of it. */
+enum status baseline_begin_dispatch(struct rig *r, uint64_t epoch);
+/* A rank's part of the lists of all ranks into a buffer of it. */
+enum status baseline_write_list(struct baseline_rig *b, uint32_t rank, uint32_t buffer, const int32_t *lists);
+/* Up to their rows; and NCCL's part of that alone. */
+enum status baseline_dispatch(struct baseline_rig *b);
+enum status baseline_exchange(struct rig *r);
+/* Row i of `to` is the row of `from` that value i of the list names. */
+enum status baseline_pick(struct baseline_rig *b, uint32_t rank, uint32_t from, uint32_t index, uint64_t rows,
+                          uint32_t to);
+/* Each own expert's rows times its weights; of as many columns as the buffers have. */
+enum status baseline_multiply_experts(struct baseline_rig *b, uint32_t rank, uint32_t rows, uint32_t weights,
+                                      uint32_t out);
 
 /* ---- baseline_routing.c ---- */
 

@@ -159,11 +159,6 @@ static const struct program_ops ops = {
     .segment = segment,
 };
 
-static uint32_t add(struct baseline_rig *b, const char *name, uint64_t rows)
-{
-    return program_add_buffer(&b->program, (struct buffer){name, DTYPE_BF16, rows, b->attention.problem.head_dim, 1});
-}
-
 static void add_program(struct baseline_rig *b, enum baseline which)
 {
     struct baseline_attention *x = &b->attention;
@@ -175,9 +170,9 @@ static void add_program(struct baseline_rig *b, enum baseline which)
     assert(a->stripes == SLOTS * b->ranks);
     queries = attention_query_rows(a) * SLOTS * ceil_div(a->seq, a->stripes);
     baseline_start_program(b, &ops);
-    x->q = add(b, "Q", queries);
-    x->kv = add(b, "KV", attention_key_rows(a) * a->seq);
-    x->o = add(b, "O", queries);
+    x->q = baseline_add(b, "Q", DTYPE_BF16, queries, a->head_dim);
+    x->kv = baseline_add(b, "KV", DTYPE_BF16, attention_key_rows(a) * a->seq, a->head_dim);
+    x->o = baseline_add(b, "O", DTYPE_BF16, queries, a->head_dim);
     program_crew_drains(&b->program, program_add_crew(&b->program, "attend", (uint32_t)b->job.machine->gpu.sms),
                         program_add_queue(&b->program, "attend"));
 }

@@ -35,62 +35,65 @@ static uint32_t io(const struct program *p, uint32_t rank, struct io_slice out[P
 
 static const struct program_ops ops = {.io = io};
 
-static uint32_t add(struct baseline_rig *b, const char *name, enum dtype dtype, uint64_t rows, uint64_t cols)
-{
-    return program_add_buffer(&b->program, (struct buffer){name, dtype, rows, cols, 1});
-}
-
-static void add_program(struct baseline_rig *b, enum baseline which)
+void baseline_add_dispatch(struct baseline_rig *b)
 {
     struct baseline_experts *x = &b->experts;
     const struct moe_problem *s = problem_of(b);
     bool travels = b->ranks > 1;
 
-    (void)which;
-    x->capacity = b->job.kernel->global(b->job.problem, b->job.world).m / b->ranks;
+    x->capacity = moe_capacity_rows(s, b->job.world);
     x->shard = ceil_div(s->tokens, b->ranks);
     x->outgoing = travels ? x->shard * s->top_k : 0;
+    x->send_index = baseline_add(b, "send_index", DTYPE_I32, x->outgoing, 1);
+    x->row_index = baseline_add(b, "row_index", DTYPE_I32, x->capacity, 1);
+    x->tokens = baseline_add(b, "tokens", DTYPE_BF16, x->shard + (travels ? x->capacity : 0), s->hidden);
+    x->outbox = baseline_add(b, "outbox", DTYPE_BF16, x->outgoing, s->hidden);
+    x->rows = baseline_add(b, "rows", DTYPE_BF16, x->capacity, s->hidden);
+}
+
+static void add_program(struct baseline_rig *b, enum baseline which)
+{
+    const struct moe_problem *s = problem_of(b);
+
+    (void)which;
     baseline_start_program(b, &ops);
-    x->send_index = add(b, "send_index", DTYPE_I32, x->outgoing, 1);
-    x->row_index = add(b, "row_index", DTYPE_I32, x->capacity, 1);
-    x->tokens = add(b, "tokens", DTYPE_BF16, x->shard + (travels ? x->capacity : 0), s->hidden);
-    x->outbox = add(b, "outbox", DTYPE_BF16, x->outgoing, s->hidden);
-    x->rows = add(b, "rows", DTYPE_BF16, x->capacity, s->hidden);
-    x->weights = add(b, "W", DTYPE_BF16, ceil_div(s->experts, b->ranks) * s->inter, s->hidden);
-    x->result = add(b, "C", DTYPE_BF16, x->capacity, s->inter);
+    baseline_add_dispatch(b);
+    b->experts.weights = baseline_add(b, "W", DTYPE_BF16, ceil_div(s->experts, b->ranks) * s->inter, s->hidden);
+    b->experts.result = baseline_add(b, "C", DTYPE_BF16, b->experts.capacity, s->inter);
 }
 
 /* ---- before an epoch ---- */
 
-/* An index list of a rank's window, from the host. */
-static enum status write_list(struct baseline_rig *b, uint32_t rank, uint32_t buffer, const int32_t *list)
+enum status baseline_write_list(struct baseline_rig *b, uint32_t rank, uint32_t buffer, const int32_t *lists)
 {
-    TRY_CUDA(&b->rig, cudaMemcpyAsync(baseline_at(b, rank, buffer, 0), list, buffer_bytes(&b->program.buffers[buffer]),
+    uint64_t count = buffer_elements(&b->program.buffers[buffer]);
+
+    TRY_CUDA(&b->rig, cudaSetDevice(b->rig.ranks[rank].device->index));
+    TRY_CUDA(&b->rig, cudaMemcpyAsync(baseline_at(b, rank, buffer, 0), lists + rank * count, count * sizeof *lists,
                                       cudaMemcpyHostToDevice, b->rig.ranks[rank].device->stream));
     return ST_OK;
 }
 
-static enum status begin(struct rig *r, uint64_t epoch)
+enum status baseline_begin_dispatch(struct rig *r, uint64_t epoch)
 {
     struct baseline_rig *b = (struct baseline_rig *)r;
     struct baseline_experts *x = &b->experts;
 
     TRY(baseline_route(b, epoch));
     for (uint32_t i = 0; i < b->ranks; i++) {
-        TRY_CUDA(r, cudaSetDevice(r->ranks[i].device->index));
-        TRY(write_list(b, i, x->send_index, x->routing.send_index + i * x->outgoing));
-        TRY(write_list(b, i, x->row_index, x->routing.row_index + i * x->capacity));
+        TRY(baseline_write_list(b, i, x->send_index, x->routing.send_index));
+        TRY(baseline_write_list(b, i, x->row_index, x->routing.row_index));
     }
     return ST_OK;
 }
 
 /* ---- an epoch ---- */
 
-/* Row i of `to` is the row of `tokens` that index value i names. */
-static enum status pick(struct baseline_rig *b, uint32_t rank, uint32_t index, uint64_t rows, uint32_t to)
+enum status baseline_pick(struct baseline_rig *b, uint32_t rank, uint32_t from, uint32_t index, uint64_t rows,
+                          uint32_t to)
 {
     struct gpu_pick p = {.out = (uintptr_t)baseline_at(b, rank, to, 0),
-                         .from = (uintptr_t)baseline_at(b, rank, b->experts.tokens, 0),
+                         .from = (uintptr_t)baseline_at(b, rank, from, 0),
                          .index = (uintptr_t)baseline_at(b, rank, index, 0),
                          .rows = rows,
                          .row_bytes = problem_of(b)->hidden * sizeof(uint16_t)};
@@ -103,17 +106,19 @@ static enum status pick(struct baseline_rig *b, uint32_t rank, uint32_t index, u
 
 static enum status pack(struct baseline_rig *b)
 {
+    const struct baseline_experts *x = &b->experts;
+
     for (uint32_t from = 0; from < b->ranks; from++) {
         uint64_t rows = 0;
 
         for (uint32_t to = 0; to < b->ranks; to++)
-            rows += b->experts.routing.sent[from * b->ranks + to];
-        TRY(pick(b, from, b->experts.send_index, rows, b->experts.outbox));
+            rows += x->routing.sent[from * b->ranks + to];
+        TRY(baseline_pick(b, from, x->tokens, x->send_index, rows, x->outbox));
     }
     return ST_OK;
 }
 
-static enum status exchange(struct rig *r)
+enum status baseline_exchange(struct rig *r)
 {
     struct baseline_rig *b = (struct baseline_rig *)r;
     struct nccl_rank ranks[NCCL_RANKS_MAX];
@@ -126,19 +131,35 @@ static enum status exchange(struct rig *r)
     return baseline_nccl_called(b, nccl_exchange(&b->nccl, ranks, counts));
 }
 
-static enum status multiply_experts(struct baseline_rig *b, uint32_t rank)
+enum status baseline_dispatch(struct baseline_rig *b)
 {
     const struct baseline_experts *x = &b->experts;
+
+    if (b->ranks > 1) {
+        TRY(pack(b));
+        TRY(baseline_exchange(&b->rig));
+    }
+    for (uint32_t i = 0; i < b->ranks; i++) {
+        TRY(baseline_pick(b, i, x->tokens, x->row_index, x->routing.kept[i], x->rows));
+        b->rig.ranks[i].dropped += x->routing.dropped[i];
+    }
+    return ST_OK;
+}
+
+enum status baseline_multiply_experts(struct baseline_rig *b, uint32_t rank, uint32_t rows, uint32_t weights,
+                                      uint32_t out)
+{
     const struct moe_problem *s = problem_of(b);
     uint64_t first = part_begin(s->experts, b->ranks, rank), row = 0;
+    uint64_t n = b->program.buffers[out].cols, k = b->program.buffers[rows].cols;
 
     for (uint64_t e = first; e < part_begin(s->experts, b->ranks, rank + 1); e++) {
-        struct baseline_product p = {.m = x->routing.expert_rows[e],
-                                     .n = s->inter,
-                                     .k = s->hidden,
-                                     .x = baseline_at(b, rank, x->rows, row),
-                                     .w = baseline_at(b, rank, x->weights, (e - first) * s->inter),
-                                     .out = baseline_at(b, rank, x->result, row)};
+        struct baseline_product p = {.m = b->experts.routing.expert_rows[e],
+                                     .n = n,
+                                     .k = k,
+                                     .x = baseline_at(b, rank, rows, row),
+                                     .w = baseline_at(b, rank, weights, (e - first) * n),
+                                     .out = baseline_at(b, rank, out, row)};
 
         TRY(baseline_compute(b, rank, &p));
         row += p.m;
@@ -149,18 +170,11 @@ static enum status multiply_experts(struct baseline_rig *b, uint32_t rank)
 static enum status enqueue(struct rig *r)
 {
     struct baseline_rig *b = (struct baseline_rig *)r;
-    struct baseline_experts *x = &b->experts;
+    const struct baseline_experts *x = &b->experts;
 
-    if (b->ranks > 1) {
-        TRY(pack(b));
-        TRY(exchange(r));
-    }
-    for (uint32_t i = 0; i < b->ranks; i++) {
-        TRY(pick(b, i, x->row_index, x->routing.kept[i], x->rows));
-        r->ranks[i].dropped += x->routing.dropped[i];
-    }
+    TRY(baseline_dispatch(b));
     for (uint32_t i = 0; i < b->ranks; i++)
-        TRY(multiply_experts(b, i));
+        TRY(baseline_multiply_experts(b, i, x->rows, x->weights, x->result));
     return ST_OK;
 }
 
@@ -168,7 +182,7 @@ const struct baseline_kind baseline_moe = {
     .family = &problem_moe,
     .detail = "expanded rows",
     .add_program = add_program,
-    .begin = begin,
+    .begin = baseline_begin_dispatch,
     .enqueue = enqueue,
-    .collect = exchange,
+    .collect = baseline_exchange,
 };

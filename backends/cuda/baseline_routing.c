@@ -8,8 +8,6 @@
 #include "core/kernel.h"
 #include "core/route.h"
 
-#define DROPPED (-1)
-
 static uint64_t items(uint64_t count)
 {
     return count + 1; /* memory for none is memory, too */
@@ -26,9 +24,11 @@ static enum status allocate(struct baseline_rig *b)
     x->table = malloc(items(s->tokens * s->top_k) * sizeof *x->table);
     x->send_index = malloc(items(ranks * b->experts.outgoing) * sizeof *x->send_index);
     x->row_index = malloc(items(ranks * b->experts.capacity) * sizeof *x->row_index);
+    x->back_index = malloc(items(ranks * b->experts.capacity) * sizeof *x->back_index);
+    x->sum_index = malloc(items(ranks * b->experts.shard * s->top_k) * sizeof *x->sum_index);
     x->expert_rows = malloc(items(s->experts) * sizeof *x->expert_rows);
     x->next_row = malloc(items(s->experts) * sizeof *x->next_row);
-    if (x->table && x->send_index && x->row_index && x->expert_rows && x->next_row)
+    if (x->table && x->send_index && x->row_index && x->back_index && x->sum_index && x->expert_rows && x->next_row)
         return ST_OK;
     return rig_fail(&b->rig, ST_MEMORY, "cuda: no memory for the routing of %llu tokens",
                     (unsigned long long)s->tokens);
@@ -39,6 +39,8 @@ void baseline_routing_free(struct baseline_routing *x)
     free(x->table);
     free(x->send_index);
     free(x->row_index);
+    free(x->back_index);
+    free(x->sum_index);
     free(x->expert_rows);
     free(x->next_row);
 }
@@ -63,7 +65,7 @@ static void count(struct baseline_rig *b)
 
         if (x->kept[to] == b->experts.capacity) {
             x->dropped[to]++;
-            x->table[i] = DROPPED;
+            x->table[i] = INDEX_DROPPED;
             continue;
         }
         x->kept[to]++;
@@ -101,19 +103,23 @@ static void find_places(struct baseline_rig *b, struct places *p)
     }
 }
 
-/* The token at `place` of a rank's shard, for an expert. */
-static void place_pair(struct baseline_rig *b, struct places *p, uint32_t from, uint64_t place, int32_t expert)
+/* The token at `place` of a rank's shard, for an expert.  Returns where its result will be. */
+static int32_t place_pair(struct baseline_rig *b, struct places *p, uint32_t from, uint64_t place, int32_t expert)
 {
     struct baseline_routing *x = &b->experts.routing;
     uint32_t to = owner_of(b, expert), pair = from * b->ranks + to;
-    int32_t *row = &x->row_index[to * b->experts.capacity + x->next_row[expert]++];
+    uint64_t row = x->next_row[expert]++, out, in;
 
     if (from == to) {
-        *row = (int32_t)place;
-        return;
+        x->row_index[to * b->experts.capacity + row] = (int32_t)place;
+        return (int32_t)row;
     }
-    x->send_index[from * b->experts.outgoing + p->out[pair]++] = (int32_t)place;
-    *row = (int32_t)p->in[pair]++;
+    out = p->out[pair]++;
+    in = p->in[pair]++;
+    x->send_index[from * b->experts.outgoing + out] = (int32_t)place;
+    x->row_index[to * b->experts.capacity + row] = (int32_t)in;
+    x->back_index[to * b->experts.capacity + in - b->experts.shard] = (int32_t)row;
+    return (int32_t)(b->experts.capacity + out);
 }
 
 /* Within an expert by place in the shard, then by rank, as ROUTE_RECEIVE has them. */
@@ -125,10 +131,10 @@ static void place_all(struct baseline_rig *b, struct places *p)
         for (uint32_t from = 0; from < b->ranks; from++) {
             const int32_t *choices =
                 b->experts.routing.table + (part_begin(s->tokens, b->ranks, from) + place) * s->top_k;
+            int32_t *sums = b->experts.routing.sum_index + (from * b->experts.shard + place) * s->top_k;
 
             for (uint64_t j = 0; j < s->top_k && place < part_size(s->tokens, b->ranks, from); j++)
-                if (choices[j] != DROPPED)
-                    place_pair(b, p, from, place, choices[j]);
+                sums[j] = choices[j] == INDEX_DROPPED ? INDEX_DROPPED : place_pair(b, p, from, place, choices[j]);
         }
 }
 
@@ -152,12 +158,17 @@ enum status baseline_route(struct baseline_rig *b, uint64_t epoch)
     const struct moe_problem *s = &b->job.problem->moe;
     struct places places = {0};
 
+    if (b->experts.capacity + max_u64(b->experts.shard, b->experts.outgoing) > INT32_MAX)
+        return rig_fail(&b->rig, ST_INPUT, "cuda: rows of %llu tokens do not fit 32-bit index lists",
+                        (unsigned long long)s->tokens);
     TRY(allocate(b));
     b->job.kernel->control(b->job.problem, b->job.seed, epoch, 0, s->tokens, x->table);
     count(b);
     TRY(check_room(b, epoch));
     memset(x->send_index, 0, b->ranks * b->experts.outgoing * sizeof *x->send_index);
     memset(x->row_index, 0, b->ranks * b->experts.capacity * sizeof *x->row_index);
+    memset(x->back_index, 0, b->ranks * b->experts.capacity * sizeof *x->back_index);
+    memset(x->sum_index, 0, b->ranks * b->experts.shard * s->top_k * sizeof *x->sum_index);
     find_places(b, &places);
     place_all(b, &places);
     return ST_OK;

@@ -55,6 +55,23 @@ struct gpu_pick {
 
 cudaError_t gpu_pick_launch(const struct gpu_pick *p, cudaStream_t stream);
 
+/* out[i, j] = g / (1 + exp(-g)) * u of two sums of row i, in groups (core/program.h, EPILOGUE_SWIGLU); all bf16. */
+struct gpu_activation {
+    uint64_t out, sums;  /* addresses */
+    uint64_t rows, cols; /* of `out` */
+};
+
+cudaError_t gpu_activation_launch(const struct gpu_activation *a, cudaStream_t stream);
+
+/* Row i of `out` is the sum of weight[i, j] times the row of `from` that index[i, j] (32 bits) names, or INDEX_DROPPED;
+ * f32 weights and sums, bf16 rows. */
+struct gpu_combination {
+    uint64_t out, from, index, weight; /* addresses */
+    uint64_t rows, cols, terms;
+};
+
+cudaError_t gpu_combination_launch(const struct gpu_combination *c, cudaStream_t stream);
+
 /* In pinned memory: the host asks by numbers from 1 on, the device answers with that number, and its time beside it. */
 struct gpu_ping {
     uint64_t answered, ns;

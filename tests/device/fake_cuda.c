@@ -2,6 +2,7 @@
 
 #include <cuda.h>
 #include <cuda_runtime_api.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -238,6 +239,9 @@ static cudaError_t release(void *address)
 {
     for (int i = 0; address && i < fake_cuda.devices; i++)
         wait_for(i);
+    for (int i = 0; i < FAKE_DEVICES_MAX; i++)
+        if (runs[i].gate == address)
+            runs[i].gate = NULL;
     free(address);
     return cudaSuccess;
 }
@@ -480,6 +484,38 @@ cudaError_t gpu_pick_launch(const struct gpu_pick *p, cudaStream_t stream)
     for (uint64_t i = 0; i < p->rows; i++)
         memcpy((uint8_t *)(uintptr_t)p->out + i * p->row_bytes,
                (const uint8_t *)(uintptr_t)p->from + (uint64_t)index[i] * p->row_bytes, p->row_bytes);
+    return cudaSuccess;
+}
+
+cudaError_t gpu_activation_launch(const struct gpu_activation *a, cudaStream_t stream)
+{
+    (void)stream;
+    for (uint64_t i = 0; i < a->rows * a->cols; i++) {
+        uint64_t col = i % a->cols, group = col - col % SWIGLU_GROUP, left = a->cols - group;
+        const uint16_t *x = (const uint16_t *)(uintptr_t)a->sums + i / a->cols * 2 * a->cols + group + col;
+        float gate = f32_from_bf16(x[0]), up = f32_from_bf16(x[left < SWIGLU_GROUP ? left : SWIGLU_GROUP]);
+
+        ((uint16_t *)(uintptr_t)a->out)[i] = bf16_from_f32(gate / (1 + expf(-gate)) * up);
+    }
+    return cudaSuccess;
+}
+
+cudaError_t gpu_combination_launch(const struct gpu_combination *c, cudaStream_t stream)
+{
+    const int32_t *index = (const int32_t *)(uintptr_t)c->index;
+    const float *weight = (const float *)(uintptr_t)c->weight;
+
+    (void)stream;
+    for (uint64_t i = 0; i < c->rows * c->cols; i++) {
+        float sum = 0;
+
+        for (uint64_t j = i / c->cols * c->terms; j < (i / c->cols + 1) * c->terms; j++)
+            if (index[j] != INDEX_DROPPED)
+                sum +=
+                    weight[j] *
+                    f32_from_bf16(((const uint16_t *)(uintptr_t)c->from)[(uint64_t)index[j] * c->cols + i % c->cols]);
+        ((uint16_t *)(uintptr_t)c->out)[i] = bf16_from_f32(sum);
+    }
     return cudaSuccess;
 }
 
