@@ -226,7 +226,12 @@ static enum status prepare(struct baseline_rig *b, enum baseline which, struct r
     TRY(which == BASELINE_NCCL ? prepare_nccl(b, result) : prepare_streams(b, result));
     calls = b->calls;
     TRY(call_once(b));
-    b->rig.epochs_at_once = max_u64(1, CALLS_MAX / (b->calls - calls));
+    calls = b->calls - calls;
+    if (b->rig.device_count > 1 && calls > (uint64_t)CALLS_MAX * b->rig.device_count)
+        return rig_fail(&b->rig, ST_UNSUPPORTED,
+                        "an epoch is %llu calls for each GPU, more than the %d that are sure to find room in a stream",
+                        (unsigned long long)calls / b->rig.device_count, CALLS_MAX);
+    b->rig.epochs_at_once = max_u64(1, CALLS_MAX / calls);
     return rig_poison(&b->rig);
 }
 

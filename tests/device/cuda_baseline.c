@@ -192,6 +192,20 @@ START_TEST(overflow_is_dropped_or_an_error)
 }
 END_TEST
 
+/* A call for each expert, all of them behind a gate. */
+START_TEST(too_many_calls_are_refused)
+{
+    struct moe_problem moe = {
+        .tokens = 1000, .hidden = 8, .inter = 8, .experts = 1200, .top_k = 4, .capacity = 1e3, .routing = MOE_UNIFORM};
+    struct run_result *r = calloc(1, sizeof *r);
+
+    measure_moe(&moe_dispatch_gemm_kernel, &moe, 2, r);
+    ck_assert_int_eq(r->status, ST_UNSUPPORTED);
+    ck_assert_msg(strstr(r->report, "calls for each GPU") || strstr(r->report, "NCCL"), "%s", r->report);
+    free(r);
+}
+END_TEST
+
 START_TEST(what_has_no_baseline_says_so)
 {
     static const struct problem gemm = {.m = 64, .n = 64, .k = 64};
@@ -225,6 +239,7 @@ TCase *cuda_baseline_tests(int variations, void (*vary)(int i))
     tcase_add_loop_test(tc, attention_is_right, 0, COUNT(worlds) * COUNT(attentions) * 2);
     tcase_add_loop_test(tc, experts_are_right, 0, COUNT(worlds) * MOE_PROBLEMS * COUNT(moe_kernels));
     tcase_add_loop_test(tc, overflow_is_dropped_or_an_error, 0, COUNT(worlds) * 2 * COUNT(moe_kernels));
+    tcase_add_test(tc, too_many_calls_are_refused);
     tcase_add_test(tc, what_has_no_baseline_says_so);
     return tc;
 }
