@@ -209,12 +209,12 @@ static enum status run_all(struct rig *r, struct run_result *result)
 static void fill_model(const struct rig *r, struct run_result *result)
 {
     static const char *const reaches[] = {[REACH_COPIES] = "", [REACH_STAGED] = " staged", [REACH_DIRECT] = " direct"};
-    int used = snprintf(result->model, sizeof result->model, "%u x ", r->device_count);
+    char share[16] = "";
+    int used;
 
     if (r->options->shares > 1)
-        used +=
-            snprintf(result->model + used, sizeof result->model - (size_t)used, "1/%u ", (uint32_t)r->options->shares);
-    used += snprintf(result->model + used, sizeof result->model - (size_t)used, "%.40s", r->devices[0].name);
+        snprintf(share, sizeof share, "1/%u ", (uint32_t)r->options->shares);
+    used = snprintf(result->model, sizeof result->model, "%u x %s%.40s", r->device_count, share, r->devices[0].name);
     if (r->reach != REACH_COPIES)
         snprintf(result->model + used, sizeof result->model - (size_t)used, ", %s%s", r->way.transport->name,
                  reaches[r->reach]);

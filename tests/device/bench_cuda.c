@@ -109,11 +109,11 @@ static float time_program(struct contest *c, struct program *p, const char *name
     return ms;
 }
 
-static float time_hops(struct contest *c, uint64_t hops, bool puts, uint64_t bytes, const char *options)
+static float time_hops(struct contest *c, uint64_t hops, enum bench_hop kind, uint64_t bytes, const char *options)
 {
     struct program p;
 
-    bench_hops(&p, hops, puts, bytes);
+    bench_hops(&p, hops, kind, bytes);
     return time_program(c, &p, "hops", options) * 1000 / (float)hops;
 }
 
@@ -127,8 +127,8 @@ static float time_puts(struct contest *c, uint64_t count, uint32_t workers)
 
 static void bench_put(struct contest *c)
 {
-    float local = time_hops(c, 1000, false, 0, ""), bare = time_hops(c, 1000, true, 0, "");
-    float data = time_hops(c, 200, true, 16384, "");
+    float local = time_hops(c, 1000, HOP_TASK, 0, ""), bare = time_hops(c, 1000, HOP_PUT, 0, "");
+    float data = time_hops(c, 200, HOP_PUT, 16384, "");
     float slow = time_puts(c, 2000, 1), fast = time_puts(c, 60000, 16);
 
     printf("{\"bench\": \"put\", \"local_hop_us\": %.3f, \"put_hop_us\": %.3f, "
@@ -152,9 +152,9 @@ static void bench_staged_put(struct contest *c)
         fprintf(stderr, "put      staged: skipped: %s\n", why);
         return;
     }
-    bare = time_hops(c, 200, true, 0, "transport=ofi");
-    data = time_hops(c, 200, true, 16384, "transport=ofi");
-    large = time_hops(c, 50, true, 1 << 20, "transport=ofi");
+    bare = time_hops(c, 200, HOP_PUT, 0, "transport=ofi");
+    data = time_hops(c, 200, HOP_PUT, 16384, "transport=ofi");
+    large = time_hops(c, 50, HOP_PUT, 1 << 20, "transport=ofi");
     printf("{\"bench\": \"put_staged\", \"transport\": \"ofi\", \"put_hop_us\": %.3f, "
            "\"put_16KiB_hop_us\": %.3f, \"put_1MiB_hop_us\": %.3f, \"runs\": %d}\n",
            bare, data, large, RUNS);

@@ -14,7 +14,6 @@
 
 #include "bench_contest.h"
 #include "bench_links.h"
-#include "bench_links_program.h"
 #include "bench_program.h"
 #include "core/measured/measured.h"
 #include "core/statistics/stats.h"
@@ -104,13 +103,13 @@ static void bench_hop_times(FILE *out)
 
     bench_nothing(&p, HOPS);
     put_time(out, "empty task", 0, time_epochs(&p, "devices=1"), HOPS, "tasks without work, of one worker");
-    bench_hops(&p, HOPS, false, 0);
+    bench_hops(&p, HOPS, HOP_TASK, 0);
     put_time(out, "task hop", 0, time_epochs(&p, "devices=1"), HOPS, "tasks without work by turns");
-    bench_hops(&p, HOPS, false, 0);
+    bench_hops(&p, HOPS, HOP_TASK, 0);
     put_time(out, "peer task hop", 0, time_epochs(&p, options), HOPS, "the same, on two devices");
-    bench_tile_hops(&p, HOPS, false);
+    bench_hops(&p, HOPS, HOP_TILE, 0);
     put_time(out, "tile hop", 0, time_epochs(&p, "devices=1"), HOPS, "GEMM tiles of one step by turns");
-    bench_tile_hops(&p, HOPS, true);
+    bench_hops(&p, HOPS, HOP_FAR_TILE, 0);
     put_time(out, "peer tile hop", BENCH_TILE_BYTES, time_epochs(&p, options), HOPS,
              "the same, stored to the other of two devices");
 }
@@ -169,7 +168,7 @@ static void bench_engine(FILE *out)
     struct contest c = {0};
     struct contestant *x = contest_enter(&c, "engine", (struct problem){.m = 1, .n = 1, .k = 1});
 
-    bench_hops(&x->program, 2, false, 0); /* for its devices */
+    bench_hops(&x->program, 2, HOP_TASK, 0); /* for its devices */
     contest_prepare(x, &bench_kernel, options);
     for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
         put_time(out, "engine copy", bytes[i], time_engine(&x->rig.devices[0], &x->rig.devices[1], bytes[i]),

@@ -5,7 +5,7 @@
 
 #include "core/check.h"
 
-enum { TILE_M = 128, TILE_N = 256 };
+enum { TILE_M = 128, TILE_N = 256, TILE_K = 64 /* of a hop: one step */ };
 
 /* ---- GEMM ---- */
 
@@ -109,7 +109,7 @@ void bench_gemm(struct program *p, uint32_t ranks, const struct problem *problem
 
 struct hops {
     uint64_t hops, bytes;
-    bool puts;
+    enum bench_hop kind;
     uint32_t sent;
 };
 
@@ -126,6 +126,28 @@ static uint64_t hops_length(const struct program *p, uint32_t rank, uint32_t que
     return hops_of(h, rank) + 1;
 }
 
+static void put_task(const struct hops *h, uint32_t rank, struct task *t)
+{
+    t->op = OP_PUT;
+    t->m = h->bytes > 0;
+    t->n = h->bytes / 2;
+    t->a = (struct operand){rank, 0, 0, h->bytes / 2};
+    task_store_to(t, (struct operand){1 - rank, 1, 0, h->bytes / 2});
+    task_signal(t, rank, h->sent, 1);
+}
+
+static void tile_task(const struct hops *h, uint32_t rank, struct task *t)
+{
+    t->op = OP_GEMM;
+    t->m = TILE_M;
+    t->n = TILE_N;
+    t->k = TILE_K;
+    t->segment_table = NO_TABLE;
+    t->a = (struct operand){rank, BENCH_A, 0, TILE_K};
+    t->b = (struct operand){rank, BENCH_B, 0, TILE_K};
+    task_store_to(t, (struct operand){h->kind == HOP_FAR_TILE ? 1 - rank : rank, BENCH_C, 0, TILE_N});
+}
+
 static void hops_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t i, struct task *t)
 {
     const struct hops *h = p->state;
@@ -133,7 +155,7 @@ static void hops_task(const struct program *p, uint32_t rank, uint32_t queue, ui
 
     (void)queue;
     if (i == hops_of(h, rank)) { /* everything that was sent to me, and by me */
-        if (h->puts)
+        if (h->kind == HOP_PUT)
             task_wait(t, h->sent, 1, FLAG_TOTAL);
         task_wait(t, (uint32_t)h->hops - 1 - (h->hops % 2 != rank), 1, FLAG_TOTAL);
         return;
@@ -141,14 +163,10 @@ static void hops_task(const struct program *p, uint32_t rank, uint32_t queue, ui
     if (hop > 0)
         task_wait(t, (uint32_t)hop - 1, 1, FLAG_TOTAL);
     task_signal(t, 1 - rank, (uint32_t)hop, 1);
-    if (!h->puts)
-        return;
-    t->op = OP_PUT;
-    t->m = h->bytes > 0;
-    t->n = h->bytes / 2;
-    t->a = (struct operand){rank, 0, 0, h->bytes / 2};
-    task_store_to(t, (struct operand){1 - rank, 1, 0, h->bytes / 2});
-    task_signal(t, rank, h->sent, 1);
+    if (h->kind == HOP_PUT)
+        put_task(h, rank, t);
+    else if (h->kind != HOP_TASK)
+        tile_task(h, rank, t);
 }
 
 static uint64_t hops_total(const struct program *p, uint32_t rank, uint32_t flag)
@@ -168,18 +186,30 @@ static uint32_t no_io(const struct program *p, uint32_t rank, struct io_slice ou
     return 0;
 }
 
-void bench_hops(struct program *p, uint64_t hops, bool puts, uint64_t bytes)
+static void add_hop_buffers(struct program *p, const struct hops *h)
+{
+    uint64_t cols = max_u64(h->bytes / 2, 1);
+
+    if (h->kind == HOP_TILE || h->kind == HOP_FAR_TILE) {
+        program_add_buffer(p, (struct buffer){"A", DTYPE_BF16, TILE_M, TILE_K, 1});
+        program_add_buffer(p, (struct buffer){"B", DTYPE_BF16, TILE_N, TILE_K, 1});
+        program_add_buffer(p, (struct buffer){"C", DTYPE_BF16, TILE_M, TILE_N, 1});
+        return;
+    }
+    program_add_buffer(p, (struct buffer){"from", DTYPE_BF16, 1, cols, 1});
+    program_add_buffer(p, (struct buffer){"to", DTYPE_BF16, 1, cols, 1});
+}
+
+void bench_hops(struct program *p, uint64_t hops, enum bench_hop kind, uint64_t bytes)
 {
     static const struct program_ops ops = {
         .queue_length = hops_length, .task = hops_task, .flag_total = hops_total, .io = no_io, .fini = free_state};
     struct hops *h = new_state(sizeof *h);
-    uint64_t cols = max_u64(bytes / 2, 1);
+    uint32_t nodes = kind == HOP_PUT ? 2 : 1;
 
-    *p = (struct program){
-        .kernel = "hops", .variant = "bench", .ops = &ops, .state = h, .world = {puts ? 2 : 1, puts ? 1 : 2}};
-    *h = (struct hops){.hops = hops, .bytes = bytes, .puts = puts};
-    program_add_buffer(p, (struct buffer){"from", DTYPE_BF16, 1, cols, 1});
-    program_add_buffer(p, (struct buffer){"to", DTYPE_BF16, 1, cols, 1});
+    *p = (struct program){.kernel = "hops", .variant = "bench", .ops = &ops, .state = h, .world = {nodes, 2 / nodes}};
+    *h = (struct hops){.hops = hops, .bytes = bytes, .kind = kind};
+    add_hop_buffers(p, h);
     program_add_flags(p, "hop", hops);
     h->sent = program_add_flags(p, "sent", 1);
     program_add_queue(p, "hops");
@@ -229,10 +259,79 @@ void bench_puts(struct program *p, uint64_t puts, uint32_t workers)
     struct hops *h = new_state(sizeof *h);
 
     *p = (struct program){.kernel = "puts", .variant = "bench", .ops = &ops, .state = h, .world = {2, 1}};
-    *h = (struct hops){.hops = puts, .puts = true};
+    *h = (struct hops){.hops = puts, .kind = HOP_PUT};
     program_add_buffer(p, (struct buffer){"none", DTYPE_BF16, 1, 1, 1});
     program_add_flags(p, "arrived", puts);
     h->sent = program_add_flags(p, "sent", 1);
     program_add_queue(p, "puts");
     program_crew_drains(p, program_add_crew(p, "all", workers), 0);
+}
+
+/* ---- one worker's tasks ---- */
+
+static uint64_t one_queue_length(const struct program *p, uint32_t rank, uint32_t queue)
+{
+    (void)rank;
+    (void)queue;
+    return *(const uint64_t *)p->state;
+}
+
+static uint64_t no_signals(const struct program *p, uint32_t rank, uint32_t flag)
+{
+    (void)p;
+    (void)rank;
+    (void)flag;
+    return 0;
+}
+
+static void nothing_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t i, struct task *t)
+{
+    (void)p;
+    (void)rank;
+    (void)queue;
+    (void)i;
+    t->op = OP_NOP;
+}
+
+static void sum_task(const struct program *p, uint32_t rank, uint32_t queue, uint64_t i, struct task *t)
+{
+    (void)queue;
+    t->op = OP_REDUCE;
+    t->m = 1;
+    t->n = BENCH_SUM_COLS;
+    t->addend = (struct operand){rank, 0, i * BENCH_SUM_COLS, BENCH_SUM_COLS};
+    t->addend_stride = *(const uint64_t *)p->state * BENCH_SUM_COLS;
+    t->addend_count = BENCH_SUM_SOURCES;
+    task_store_to(t, (struct operand){rank, 1, i * BENCH_SUM_COLS, BENCH_SUM_COLS});
+}
+
+static void start_one_worker(struct program *p, const struct program_ops *ops, uint64_t tasks)
+{
+    uint64_t *length = new_state(sizeof *length);
+
+    *length = tasks;
+    *p = (struct program){.kernel = "one", .variant = "bench", .world = {1, 1}, .ops = ops, .state = length};
+    program_crew_drains(p, program_add_crew(p, "one", 1), program_add_queue(p, "tasks"));
+}
+
+void bench_nothing(struct program *p, uint64_t tasks)
+{
+    static const struct program_ops ops = {.queue_length = one_queue_length,
+                                           .task = nothing_task,
+                                           .flag_total = no_signals,
+                                           .io = no_io,
+                                           .fini = free_state};
+
+    start_one_worker(p, &ops, tasks);
+    program_add_buffer(p, (struct buffer){"none", DTYPE_BF16, 1, 1, 1});
+}
+
+void bench_sums(struct program *p, uint64_t rows)
+{
+    static const struct program_ops ops = {
+        .queue_length = one_queue_length, .task = sum_task, .flag_total = no_signals, .io = no_io, .fini = free_state};
+
+    start_one_worker(p, &ops, rows);
+    program_add_buffer(p, (struct buffer){"from", DTYPE_BF16, BENCH_SUM_SOURCES * rows, BENCH_SUM_COLS, 1});
+    program_add_buffer(p, (struct buffer){"to", DTYPE_BF16, rows, BENCH_SUM_COLS, 1});
 }
