@@ -43,7 +43,7 @@ struct calibration {
     uint32_t value_count;
     struct calibrated_row *rows;
     uint32_t row_count;
-    char files[CALIBRATE_FILES_MAX][200]; /* that rows came from */
+    char files[CALIBRATE_FILES_MAX][1024]; /* that rows came from */
     uint32_t file_count;
 };
 
