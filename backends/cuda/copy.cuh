@@ -106,8 +106,7 @@ PTX void store_piece(const site &s, const copy_shape &c, uint32_t i, uint32_t nu
 
 PTX void end_copy(const site &s, const gpu_task &t)
 {
-    bulk_wait_all();
-    fence_proxy();
+    bulk_wait_all(); /* behind which stands a proxy fence */
     signal_all(s, t);
 }
 

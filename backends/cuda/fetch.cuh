@@ -25,15 +25,22 @@ PTX gpu_wait wait_among(const gpu_wait &w, uint32_t waits, uint32_t i, uint32_t 
     return found;
 }
 
+/* A lane's wait, asked for together with the task, where its place is known without the task. */
+PTX gpu_wait early_wait(const site &s, const gpu_queue &q, uint64_t index, uint32_t lane)
+{
+    if (lane >= q.links_per_task)
+        return {0, 0, 0, 0};
+    return s.program->links[q.links + index * q.links_per_task + lane].wait;
+}
+
 /* All links are looked up at once, then all flags, a lane each: a launch begins with cold reads, one behind the
- * other. */
-PTX void await_entry(const site &s, const gpu_task &t, uint32_t lane)
+ * other.  `early`: the lanes have the first links already. */
+PTX void await_entry(const site &s, const gpu_task &t, gpu_wait w, bool early, uint32_t lane)
 {
     for (uint32_t first = 0; first < t.entry_waits; first += 32) {
         uint32_t waits = min(t.entry_waits - first, 32u), flags = 1;
-        gpu_wait w = {0, 0, 0, 0};
 
-        if (lane < waits)
+        if (lane < waits && !(early && first == 0))
             w = s.program->links[t.links + first + lane].wait;
         for (uint32_t i = lane; i - lane < flags; i += 32) {
             gpu_wait mine = wait_among(w, waits, i, &flags);
@@ -64,14 +71,15 @@ PTX void publish(const site &s, ring &r, uint32_t lane)
 }
 
 template <bool ATTENDS, bool DYNAMIC>
-PTX void fetch_task(const site &s, const gpu_task *from, ring &r, attention_fetcher &a, uint32_t lane)
+PTX void fetch_task(const site &s, const gpu_queue &q, uint64_t index, ring &r, attention_fetcher &a, uint32_t lane)
 {
     gpu_task &t = ((gpu_task *)(s.memory + RING_AT))[r.slot];
+    gpu_wait early = early_wait(s, q, index, lane);
 
     if (lane < TASK_WRITERS)
-        ((uint4 *)&t)[lane] = ((const uint4 *)from)[lane];
+        ((uint4 *)&t)[lane] = ((const uint4 *)(s.program->tasks + q.tasks + index))[lane];
     __syncwarp();
-    await_entry(s, t, lane);
+    await_entry(s, t, early, q.links_per_task > 0, lane);
     __syncwarp(); /* what any lane has waited for has happened for all */
     if (t.select != SELECT_ALL && lane == 0)
         select_rows(s, t);
@@ -105,7 +113,7 @@ template <bool ATTENDS, bool DYNAMIC> PTX void run_fetcher(const site &s, uint32
 
             if (index >= q.length)
                 break;
-            fetch_task<ATTENDS, DYNAMIC>(s, s.program->tasks + q.tasks + index, r, a, lane);
+            fetch_task<ATTENDS, DYNAMIC>(s, q, index, r, a, lane);
         }
     }
     await_barrier_warp(s, barrier_at(s, BARRIER_TASK_EMPTY + r.slot), r.phase ^ 1);

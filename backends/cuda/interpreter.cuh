@@ -19,28 +19,54 @@
 #include "backends/cuda/gpu.h"
 #include "backends/cuda/store.cuh"
 
+PTX uint32_t barrier_arrivals(uint32_t i)
+{
+    if (i >= BARRIER_STAGE_EMPTY && i < BARRIER_STAGE_EMPTY + STAGES)
+        return CONSUMERS / 32;
+    if (i >= BARRIER_TASK_EMPTY && i < BARRIER_TASK_EMPTY + GPU_PREFETCH_MAX)
+        return TASK_READERS;
+    if (i >= BARRIER_TASK_FULL && i < BARRIER_TASK_FULL + GPU_PREFETCH_MAX)
+        return TASK_WRITERS;
+    if (i >= BARRIER_KEYS_EMPTY && i < BARRIER_VALUES_FULL)
+        return CONSUMERS / 32;
+    if (i >= BARRIER_VALUES_EMPTY && i < BARRIER_QUERIES_FULL)
+        return CONSUMERS / 32;
+    if (i == BARRIER_QUERIES_EMPTY)
+        return CONSUMERS / 32;
+    if (i == BARRIER_STAGED || i == BARRIER_STAGED + 1 || i >= BARRIER_TURN)
+        return CONSUMERS / 2 / 32;
+    return 1;
+}
+
+/* A thread each. */
 PTX void init_barriers(const site &s)
 {
-    for (uint32_t i = 0; i < BARRIER_COUNT; i++) {
-        uint32_t arrivals = 1;
-
-        if (i >= BARRIER_STAGE_EMPTY && i < BARRIER_STAGE_EMPTY + STAGES)
-            arrivals = CONSUMERS / 32;
-        if (i >= BARRIER_TASK_EMPTY && i < BARRIER_TASK_EMPTY + GPU_PREFETCH_MAX)
-            arrivals = TASK_READERS;
-        if (i >= BARRIER_TASK_FULL && i < BARRIER_TASK_FULL + GPU_PREFETCH_MAX)
-            arrivals = TASK_WRITERS;
-        if (i >= BARRIER_KEYS_EMPTY && i < BARRIER_VALUES_FULL)
-            arrivals = CONSUMERS / 32;
-        if (i >= BARRIER_VALUES_EMPTY && i < BARRIER_QUERIES_FULL)
-            arrivals = CONSUMERS / 32;
-        if (i == BARRIER_QUERIES_EMPTY)
-            arrivals = CONSUMERS / 32;
-        if (i == BARRIER_STAGED || i == BARRIER_STAGED + 1 || i >= BARRIER_TURN)
-            arrivals = CONSUMERS / 2 / 32;
-        barrier_init(barrier_at(s, i), arrivals);
-    }
+    if (threadIdx.x < BARRIER_COUNT)
+        barrier_init(barrier_at(s, threadIdx.x), barrier_arrivals(threadIdx.x));
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+/* A launch begins with cold tables: what roles will look up one after the other is on its way from memory while the
+ * fetcher pops.  Views and maps are shared out among all CTAs, flags among those of a crew. */
+PTX void warm_tables(const site &s, uint32_t lane)
+{
+    const gpu_program &p = *s.program;
+    const gpu_worker &w = *s.worker;
+    uint32_t mine = blockIdx.x * 32 + lane;
+
+    if (mine < p.view_count)
+        prefetch_l2(p.views + mine);
+    if (mine < p.map_count)
+        prefetch_l2((const char *)p.maps + (uint64_t)mine * MAP_BYTES);
+    mine = w.turn * 32 + lane;
+    if (mine < w.flag_count)
+        prefetch_l2((const gpu_flag *)w.flags + mine);
+    if (lane < w.queue_count && w.turn < w.queues[lane].length) {
+        const gpu_queue &q = w.queues[lane];
+
+        prefetch_l2(p.tasks + q.tasks + w.turn);
+        prefetch_l2(p.links + q.links + w.turn * q.links_per_task);
+    }
 }
 
 /* A launch gives each thread 168 registers, at most; the four warps that compute nothing hand some
@@ -53,10 +79,10 @@ static __global__ void __launch_bounds__(GPU_THREADS, 1) interpret(const __grid_
     site s = {&program, program.workers + blockIdx.x, memory, shared_address(memory), clock_ns()};
     uint32_t warp = __shfl_sync(ALL_LANES, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
 
+    init_barriers(s);
     if (threadIdx.x == 0) {
         if (s.shared % 1024 != 0)
             __trap(); /* swizzled tiles would be misread */
-        init_barriers(s);
         store_shared(s.shared + ENDED_AT, 0);
         if constexpr (GPU_TRACES)
             store_shared(s.shared + RECORDS_AT, 0);
@@ -68,6 +94,8 @@ static __global__ void __launch_bounds__(GPU_THREADS, 1) interpret(const __grid_
         return;
     }
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(ATTENDS ? 56 : 72));
+    if (warp == STORE_WARP + 1)
+        warm_tables(s, lane);
     if (warp == FETCH_WARP)
         run_fetcher<ATTENDS, DYNAMIC>(s, lane);
     else if (warp == LOAD_WARP && DYNAMIC)

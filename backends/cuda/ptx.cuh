@@ -150,6 +150,11 @@ PTX void bulk_prefetch(uint64_t from, uint32_t bytes)
     asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
 }
 
+PTX void prefetch_l2(const void *p)
+{
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(p) : "memory");
+}
+
 PTX void bulk_commit(void)
 {
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");

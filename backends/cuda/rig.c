@@ -72,30 +72,52 @@ static void count_pops(const struct rig *r, struct rig_rank *rank)
             rank->pops_per_epoch[p->crews[c].queues[i]] += r->crew_workers[c];
 }
 
-static struct gpu_worker worker_of(const struct rig *r, const struct rig_rank *rank, uint32_t crew)
+/* 0: they are not equally many. */
+static uint32_t links_per_task(const struct gpu_task *t, uint64_t count)
+{
+    uint32_t each = count > 1 ? t[1].links - t[0].links : 0;
+
+    for (uint64_t i = 1; i < count; i++)
+        if (t[i].links - t[i - 1].links != each)
+            return 0;
+    return each;
+}
+
+static struct gpu_queue queue_of(const struct rig *r, const struct rig_rank *rank, uint32_t queue)
+{
+    const struct program *p = r->program;
+    uint64_t first = r->lowered.queue_first[rank->index * p->queue_count + queue];
+    uint64_t length = program_queue_length(p, rank->index, queue);
+    const struct gpu_task *tasks = (const struct gpu_task *)r->lowered.tasks.items + first;
+
+    return (struct gpu_queue){
+        .tasks = first,
+        .length = length,
+        .pops_per_epoch = rank->pops_per_epoch[queue],
+        .counter = (uintptr_t)(rank->counters + queue),
+        .links = length > 0 ? tasks->links : 0,
+        .links_per_task = links_per_task(tasks, length),
+    };
+}
+
+static struct gpu_worker worker_of(const struct rig *r, const struct rig_rank *rank, uint32_t crew, uint32_t turn)
 {
     const struct program *p = r->program;
     struct gpu_worker w = {
         .rank = rank->index,
         .crew = crew,
         .queue_count = p->crews[crew].queue_count,
+        .flag_count = p->flag_count,
         .flags = (uintptr_t)rank->flags,
         .fifo = {.head = (uintptr_t)(rank->counters + p->queue_count),
                  .tail = (uintptr_t)rank->fifo.tail,
                  .slots = (uintptr_t)rank->fifo.slots,
                  .capacity = rank->fifo.capacity},
+        .turn = turn,
     };
 
-    for (uint32_t i = 0; i < w.queue_count; i++) {
-        uint32_t q = p->crews[crew].queues[i];
-
-        w.queues[i] = (struct gpu_queue){
-            .tasks = r->lowered.queue_first[rank->index * p->queue_count + q],
-            .length = program_queue_length(p, rank->index, q),
-            .pops_per_epoch = rank->pops_per_epoch[q],
-            .counter = (uintptr_t)(rank->counters + q),
-        };
-    }
+    for (uint32_t i = 0; i < w.queue_count; i++)
+        w.queues[i] = queue_of(r, rank, p->crews[crew].queues[i]);
     return w;
 }
 
@@ -110,7 +132,7 @@ static enum status create_workers(struct rig *r, struct device *d)
     for (uint32_t i = 0; i < d->rank_count; i++)
         for (uint32_t c = 0; c < r->program->crew_count; c++)
             for (uint32_t k = 0; k < r->crew_workers[c]; k++)
-                d->workers[count++] = worker_of(r, &r->ranks[d->first_rank + i], c);
+                d->workers[count++] = worker_of(r, &r->ranks[d->first_rank + i], c, k);
     return ST_OK;
 }
 
@@ -247,6 +269,8 @@ static enum status upload_device(struct rig *r, struct device *d, const CUtensor
     TRY(create_scratch(r, d));
     p->stuck = d->stuck;
     p->abort = d->abort;
+    p->view_count = (uint32_t)l->views.count;
+    p->map_count = (uint32_t)l->maps.count;
     p->prefetch = (uint32_t)r->options->prefetch;
     return ST_OK;
 }

@@ -76,14 +76,14 @@ PTX void store_result(const site &s, storer &st, const gpu_task &t)
     barrier_arrive(barrier_at(s, BARRIER_UNSTAGED + st.group));
 }
 
-/* All rows of the tile have arrived at their readers before the first thread signals.  The second
- * thread may be tasks ahead, but not a turn of the ring: so a barrier a slot. */
+/* All rows of the tile have arrived at their readers before the first thread signals: behind the completion of bulk
+ * copies that a thread has waited for stands a proxy fence.  The second thread may be tasks ahead, but not a turn of
+ * the ring: so a barrier a slot. */
 PTX void signal_stored(const site &s, storer &st, const gpu_task &t, uint32_t slot)
 {
     uint32_t barrier = barrier_at(s, BARRIER_STORED + slot);
 
     bulk_wait_all();
-    fence_proxy();
     if (st.group == 1) {
         barrier_arrive(barrier);
         return;
@@ -136,10 +136,12 @@ PTX void store_attention(const site &s, storer &st, const gpu_task &t, uint32_t 
 {
     if (t.addends > 2)
         load_before(s, st, t, slot);
-    if (t.kind == GPU_ATTENTION)
+    if (t.kind == GPU_ATTENTION) {
         store_result(s, st, t);
-    else
+    } else {
         lend_staging(s, st);
+        fence_proxy();
+    }
     if (t.signals > 0)
         signal_stored(s, st, t, slot);
 }

@@ -165,6 +165,8 @@ struct gpu_queue {
     uint64_t length;
     uint64_t pops_per_epoch; /* tasks, and one vain pop for each worker that drains it */
     uint64_t counter;        /* address */
+    uint32_t links;          /* the first task's */
+    uint32_t links_per_task; /* the others' follow at this distance; 0: at none that is fixed */
 };
 
 /* core/route.h, seen from one rank. */
@@ -204,9 +206,10 @@ struct gpu_fifo {
 
 struct gpu_worker {
     uint32_t rank, crew;
-    uint32_t queue_count, reserved;
+    uint32_t queue_count, flag_count;
     uint64_t flags; /* address of the rank's struct gpu_flag[] */
     struct gpu_fifo fifo;
+    uint32_t turn, reserved; /* which of its crew's workers it is: about that task of a queue comes first */
     struct gpu_queue queues[CREW_QUEUES_MAX];
 };
 
@@ -270,6 +273,7 @@ struct gpu_program {
     struct gpu_stuck *stuck; /* [worker][role] */
     const uint32_t *abort;   /* not 0: everybody ends */
     uint64_t epoch;
+    uint32_t view_count, map_count;
     uint32_t prefetch; /* tasks fetched ahead, 1..GPU_PREFETCH_MAX */
     /* These three of traced launches. */
     uint32_t records_max;       /* of a worker */
