@@ -36,7 +36,7 @@ static const struct option ag_options[] = {
      "pieces along k in which a chunk is copied and waited for"},
     {"tile_m", OPTION_COUNT, offsetof(struct ag_params, tile_m), "128", 8, 1024, NULL, "rows of an output tile"},
     {"tile_n", OPTION_COUNT, offsetof(struct ag_params, tile_n), "256", 8, 1024, NULL, "columns of an output tile"},
-    {"group", OPTION_COUNT, offsetof(struct ag_params, group), "4", 1, 1024, "2|4|8",
+    {"group", OPTION_COUNT, offsetof(struct ag_params, group), "4", 1, 1024, "4|8|16",
      "row tiles of a supergroup, whose columns are visited together"},
     {"order", OPTION_CHOICE, offsetof(struct ag_params, order), "arrival", 0, 0, "local|arrival|rank",
      "owners one by one from the own rank outwards; group by group as they arrive; or 0, 1, 2 ..."},

@@ -56,7 +56,7 @@ struct reduce_params {
      "bytes per put, rounded down to whole tiles, at least one"},                                   \
     {"tile_m", OPTION_COUNT, REDUCE_AT(tile_m), "128", 8, 1024, NULL, "rows of an output tile"},    \
     {"tile_n", OPTION_COUNT, REDUCE_AT(tile_n), "256", 8, 1024, NULL, "columns of an output tile"}, \
-    {"group", OPTION_COUNT, REDUCE_AT(group), "4", 1, 1024, "2|4|8",                                \
+    {"group", OPTION_COUNT, REDUCE_AT(group), "4", 1, 1024, "4|8|16",                                \
      "row tiles of a supergroup, whose columns are visited together"},                              \
     {"order", OPTION_CHOICE, REDUCE_AT(order), "interleave", 0, 0, "interleave|rotate|rank",        \
      "owners group by group; one by one, own rank last; or 0, 1, 2 ..."},                           \

@@ -189,7 +189,7 @@ function addVerdict() {
 
 /* ---- tables ---- */
 
-/* columns: [heading, left?, value(row) -> text or [text, class], sort key(row)] */
+/* columns: [heading, left?, wraps?, value(row) -> text or [text, class], sort key(row)] */
 function fillTable(table, columns, rows) {
   const head = element("thead"), line = element("tr"), body = element("tbody");
   columns.forEach((c, i) => {
@@ -205,7 +205,7 @@ function fillTable(table, columns, rows) {
       const tr = element("tr");
       for (const c of columns) {
         const v = c.text(row), [text, className] = Array.isArray(v) ? v : [v, ""];
-        tr.append(element("td", text, (c.left ? "left " : "") + className));
+        tr.append(element("td", text, (c.left ? "left " : "") + (c.wraps ? "wraps " : "") + className));
       }
       return tr;
     }));
@@ -251,7 +251,7 @@ function addProblems() {
     { name: "NCCL published us", text: g => { const b = bestPublished(g.best.nccl, false); return b ? us(b.us) : "-"; } },
     { name: "error of fused", text: g => { const e = modelError(g); return e ? percent(e.error) : "-"; },
       sort: g => (modelError(g) || {}).error },
-    { name: "best split", left: true, text: g => g.best.fused ? paramText(g.best.fused) : "-" },
+    { name: "best split", left: true, wraps: true, text: g => g.best.fused ? paramText(g.best.fused) : "-" },
     { name: "fused TFLOP/s", text: g => g.best.fused && g.best.fused.tflops_per_gpu ? g.best.fused.tflops_per_gpu.toFixed(1) : "-",
       sort: g => g.best.fused && g.best.fused.tflops_per_gpu },
   ].filter(Boolean);
