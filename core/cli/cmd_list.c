@@ -108,7 +108,7 @@ static void print_scenarios_of(const char *pattern)
 
 static void print_scenarios_in(const char *folder)
 {
-    char pattern[SHIPPED_PATH_BYTES];
+    char pattern[SHIPPED_PATH_BYTES + sizeof "/*/*.yaml"];
 
     snprintf(pattern, sizeof pattern, "%s/*.yaml", folder);
     print_scenarios_of(pattern);
