@@ -115,7 +115,8 @@ static enum status not_found(const char *name, const char *near, char *why, size
     nearest_begin(&g.near, name);
     machine_each(near, offer_machine, &g);
     snprintf(why, why_bytes, "no machine%s \"%.100s\"; expected a path ending in .yaml or one of %s%s",
-             ends_in_yaml(name) ? " file" : "", name, g.used ? g.names : "(no machines folder was found)",
+             ends_in_yaml(name) ? " file" : "", name,
+             g.used ? g.names : "(no machines folder was found: see mkernel doctor)",
              nearest_text(&g.near, text, sizeof text));
     return ST_INPUT;
 }
