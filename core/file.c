@@ -9,6 +9,8 @@
 
 #include "core/log.h"
 
+#define PATH_BYTES 4096
+
 struct reading {
     const char *path, *expected;
     size_t limit;
@@ -87,6 +89,29 @@ enum status file_read(const char *path, const char *expected, size_t limit, char
     return st;
 }
 
+static enum status refuse_long(const char *path)
+{
+    log_error("%.60s...: the path is too long", path);
+    return ST_INPUT;
+}
+
+enum status file_create_folders(const char *path)
+{
+    char folder[PATH_BYTES];
+
+    if (snprintf(folder, sizeof folder, "%s", path) >= (int)sizeof folder)
+        return refuse_long(path);
+    for (char *slash = strchr(folder + (folder[0] == '/'), '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+            log_error("cannot create folder %s: %s", folder, strerror(errno));
+            return ST_IO;
+        }
+        *slash = '/';
+    }
+    return ST_OK;
+}
+
 /* A name that exists is refused.  Not every file system renames so (NFS), and not every one has links (FAT). */
 static int publish(const char *temp, const char *path)
 {
@@ -128,12 +153,9 @@ static enum status create_beside(const char *path, char *temp, file_write_fn *fn
 
 enum status file_create(const char *path, file_write_fn *fn, void *arg)
 {
-    char temp[4096];
-    int size = snprintf(temp, sizeof temp, "%s.XXXXXX", path);
+    char temp[PATH_BYTES];
 
-    if (size < 0 || size >= (int)sizeof temp) {
-        log_error("%.60s...: the path is too long", path);
-        return ST_INPUT;
-    }
+    if (snprintf(temp, sizeof temp, "%s.XXXXXX", path) >= (int)sizeof temp)
+        return refuse_long(path);
     return create_beside(path, temp, fn, arg);
 }

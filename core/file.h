@@ -12,6 +12,10 @@
  * logged. */
 enum status file_read(const char *path, const char *expected, size_t limit, char **text_out, size_t *bytes_out);
 
+/* Creates the folders that are missing before the last slash of a path.  ST_IO, or ST_INPUT for one that is too long;
+ * both are logged. */
+enum status file_create_folders(const char *path);
+
 /* Writes a new file: it appears whole or not at all, and never over another.  ST_INPUT: there is one already; ST_IO.
  * Both are logged. */
 typedef void file_write_fn(void *arg, FILE *f);

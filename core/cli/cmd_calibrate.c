@@ -6,6 +6,7 @@
 #include "core/cli/args.h"
 #include "core/cli/commands.h"
 #include "core/log.h"
+#include "core/shipped.h"
 
 struct order {
     struct calibrate_request request;
@@ -16,7 +17,7 @@ static const struct flag flags[] = {
     {"--output", "FILE", "write the values as a machine file; an existing file is kept", FLAG_TEXT,
      offsetof(struct order, output), 0, 0},
     {"-o", "FILE", "the same", FLAG_TEXT, offsetof(struct order, output), 0, 0},
-    {"--results", "FOLDER", "where calibration.csv and reference/ are (default: results)", FLAG_TEXT,
+    {"--results", "FOLDER", "where calibration.csv and reference/ are (default: as shipped)", FLAG_TEXT,
      offsetof(struct order, request.results), 0, 0},
     {0},
 };
@@ -58,10 +59,12 @@ static enum status calibrate(const struct order *o, const struct registry *r)
 
 int cmd_calibrate(int argc, char **argv, const struct registry *r)
 {
-    struct order o = {.request = {.results = "results"}};
+    char shipped[SHIPPED_PATH_BYTES];
+    struct order o = {.request = {.results = shipped}};
     struct args a;
     int code = args_parse(&a, &usage, argc, argv, &o);
 
+    snprintf(shipped, sizeof shipped, "%s/results", shipped_folder());
     if (code < 0 && o.output && strcmp(o.output, "-") == 0)
         code = args_error(&a, "--output -: the tables go to standard output; expected the name of a file");
     if (code < 0) {

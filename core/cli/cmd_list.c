@@ -1,16 +1,14 @@
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "backends/net/transport.h"
 #include "core/cli/args.h"
 #include "core/cli/commands.h"
 #include "core/log.h"
 #include "core/parse/nearest.h"
-
-#ifndef MKERNEL_SOURCE_DIR
-#error "the build defines MKERNEL_SOURCE_DIR"
-#endif
+#include "core/shipped.h"
 
 static const struct flag flags[] = {{0}};
 
@@ -108,21 +106,34 @@ static void print_scenarios_of(const char *pattern)
     globfree(&found);
 }
 
+static void print_scenarios_in(const char *folder)
+{
+    char pattern[SHIPPED_PATH_BYTES + sizeof "/*/*.yaml"];
+
+    snprintf(pattern, sizeof pattern, "%s/*.yaml", folder);
+    print_scenarios_of(pattern);
+    snprintf(pattern, sizeof pattern, "%s/*/*.yaml", folder);
+    print_scenarios_of(pattern);
+}
+
+static bool same_folder(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Those here first, by their short names; the others as they can be given to `mkernel run`. */
 static void list_scenarios(const struct registry *r)
 {
-    glob_t here;
-    bool is_here = glob("scenarios/*.yaml", 0, NULL, &here) == 0;
+    char shipped[SHIPPED_PATH_BYTES];
 
     (void)r;
     printf("scenarios\n");
-    if (is_here) {
-        globfree(&here);
-        print_scenarios_of("scenarios/*.yaml");
-        print_scenarios_of("scenarios/*/*.yaml");
-    } else {
-        print_scenarios_of(MKERNEL_SOURCE_DIR "/scenarios/*.yaml");
-        print_scenarios_of(MKERNEL_SOURCE_DIR "/scenarios/*/*.yaml");
-    }
+    snprintf(shipped, sizeof shipped, "%s/scenarios", shipped_folder());
+    print_scenarios_in("scenarios");
+    if (!same_folder("scenarios", shipped))
+        print_scenarios_in(shipped);
 }
 
 static void list_keys(const struct registry *r)

@@ -10,6 +10,7 @@
 #include "core/cli/page.h"
 #include "core/log.h"
 #include "core/results/result.h"
+#include "core/shipped.h"
 
 struct request {
     const struct args *args; /* the result files */
@@ -24,7 +25,7 @@ static const struct flag flags[] = {
     {"--trace", "FILE", "show a rank of this trace (default: the first that the results name)", FLAG_TEXT,
      offsetof(struct request, trace), 0, 0},
     {"--rank", "N", "which rank of the trace (default: 0)", FLAG_COUNT, offsetof(struct request, rank), 0, 1e6},
-    {"--published", "FILE", "published results to show beside (default: those of this repository)", FLAG_TEXT,
+    {"--published", "FILE", "published results to show beside (default: as shipped)", FLAG_TEXT,
      offsetof(struct request, published), 0, 0},
     {0},
 };
@@ -71,9 +72,11 @@ static enum status add_timeline(const struct request *q, const struct records *f
 
 static enum status add_published(const struct request *q, const struct records *files, json_t *data)
 {
-    const char *path = q->published ? q->published : MKERNEL_SOURCE_DIR "/results/reference/fused-published.csv";
+    char shipped[SHIPPED_PATH_BYTES];
+    const char *path = q->published ? q->published : shipped;
     json_t *rows;
 
+    snprintf(shipped, sizeof shipped, "%s/results/reference/fused-published.csv", shipped_folder());
     if (q->published && access(path, R_OK) != 0) {
         log_error("%s: cannot be read; expected a table like results/reference/fused-published.csv", path);
         return ST_INPUT;

@@ -5,6 +5,7 @@
 #include "core/cli/commands.h"
 #include "core/log.h"
 #include "core/run/run.h"
+#include "core/shipped.h"
 #include "core/validate/validate.h"
 
 struct request {
@@ -13,14 +14,14 @@ struct request {
 };
 
 static const struct flag flags[] = {
-    {"--results", "FOLDER", "where calibration.csv and reference/ are (default: results)", FLAG_TEXT,
+    {"--results", "FOLDER", "where calibration.csv and reference/ are (default: as shipped)", FLAG_TEXT,
      offsetof(struct request, results), 0, 0},
-    {"--scenarios", "FOLDER", "what fused times are simulated by (default: scenarios)", FLAG_TEXT,
+    {"--scenarios", "FOLDER", "what fused times are simulated by (default: as shipped)", FLAG_TEXT,
      offsetof(struct request, scenarios), 0, 0},
     {"--output", "FOLDER", "for rows.csv, summary.csv, errors.svg; \"none\": none (default: results/validation)",
      FLAG_TEXT, offsetof(struct request, output), 0, 0},
-    {"--bounds", "FILE", "largest errors allowed (default: results/validation/bounds.csv)", FLAG_TEXT,
-     offsetof(struct request, bounds), 0, 0},
+    {"--bounds", "FILE", "largest errors allowed (default: as shipped)", FLAG_TEXT, offsetof(struct request, bounds), 0,
+     0},
     {"--record", NULL, "write that file anew from what is reached now", FLAG_SWITCH, offsetof(struct request, record),
      0, 0},
     {0},
@@ -76,13 +77,14 @@ static enum status validate(const struct request *q, const struct registry *r)
 
 int cmd_validate(int argc, char **argv, const struct registry *r)
 {
-    struct request q = {.results = "results",
-                        .scenarios = "scenarios",
-                        .output = "results/validation",
-                        .bounds = "results/validation/bounds.csv"};
+    char results[SHIPPED_PATH_BYTES], scenarios[SHIPPED_PATH_BYTES], bounds[SHIPPED_PATH_BYTES];
+    struct request q = {.results = results, .scenarios = scenarios, .output = "results/validation", .bounds = bounds};
     struct args a;
     int code = args_parse(&a, &usage, argc, argv, &q);
 
+    snprintf(results, sizeof results, "%s/results", shipped_folder());
+    snprintf(scenarios, sizeof scenarios, "%s/scenarios", shipped_folder());
+    snprintf(bounds, sizeof bounds, "%s/results/validation/bounds.csv", shipped_folder());
     if (code < 0)
         code = status_exit_code(validate(&q, r));
     args_fini(&a);

@@ -7,6 +7,7 @@
 #include "core/build.h"
 #include "core/cli/doctor.h"
 #include "core/host.h"
+#include "core/shipped.h"
 
 #define GIB (1024.0 * 1024 * 1024)
 #define MEMLOCK_ENOUGH_BYTES (1ull << 30)
@@ -45,6 +46,20 @@ static void look_results(const struct doctor *d, const struct doctor_check *c, s
     (void)d, (void)c;
     out->ok = access(".", W_OK) == 0;
     finding_add(out, "results/local below this folder");
+}
+
+static void look_shipped(const struct doctor *d, const struct doctor_check *c, struct finding *out)
+{
+    static const char *const wanted[] = {"scenarios/machines", "results/calibration.csv"};
+    char path[SHIPPED_PATH_BYTES];
+
+    (void)d, (void)c;
+    out->ok = true;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        snprintf(path, sizeof path, "%s/%s", shipped_folder(), wanted[i]);
+        out->ok &= access(path, R_OK) == 0;
+    }
+    finding_add(out, "%s%s", shipped_folder(), out->ok ? "" : " is not there, or not whole");
 }
 
 /* "Max locked memory         8388608              8388608              bytes" */
@@ -90,6 +105,8 @@ const struct doctor_check doctor_host_checks[] = {
      NEED_ALWAYS, true, look_memory},
     {"results", "where `run` keeps results by default", "work in a folder that you may write to, or use --output",
      NEED_ALWAYS, true, look_results},
+    {"shipped files", "machines by name, scenarios, measurements",
+     "install again and keep bin/ and share/ together, or build again from sources that stay", 0, true, look_shipped},
     {"memlock", "RDMA locks the memory that it registers",
      "ulimit -l unlimited; for good: memlock in /etc/security/limits.conf, LimitMEMLOCK of slurmd", NEED_VERBS, false,
      look_memlock},

@@ -9,7 +9,7 @@
 #define EMBED(name, path)                                                                                              \
     __asm__(".section .rodata\n"                                                                                       \
             ".global " #name "_begin\n" #name "_begin:\n"                                                              \
-            ".incbin \"" MKERNEL_SOURCE_DIR "/core/cli/page/" path "\"\n"                                              \
+            ".incbin \"" PAGE_FOLDER "/" path "\"\n"                                                                   \
             ".global " #name "_end\n" #name "_end:\n"                                                                  \
             ".byte 0\n"                                                                                                \
             ".previous\n");                                                                                            \

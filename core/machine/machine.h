@@ -148,8 +148,8 @@ enum status machine_load(const char *name, struct machine *out);
 
 /* Where `name` is: a path ending in .yaml is taken relative to `near` (a folder, may be NULL) or
  * else to the current folder; a bare name is looked up in $MKERNEL_MACHINES, NEAR/../machines,
- * NEAR/machines, scenarios/machines and the machines folder of the source tree, in this order.  On
- * ST_INPUT `why` says what was expected. */
+ * NEAR/machines, scenarios/machines and those of shipped_folder(), in this order.  On ST_INPUT
+ * `why` says what was expected. */
 enum status machine_find(const char *name, const char *near, char *path_out, size_t path_bytes, char *why,
                          size_t why_bytes);
 enum status machine_load_file(const char *path, struct machine *out);

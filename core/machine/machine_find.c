@@ -9,10 +9,7 @@
 
 #include "core/log.h"
 #include "core/parse/nearest.h"
-
-#ifndef MKERNEL_SOURCE_DIR
-#error "the build defines MKERNEL_SOURCE_DIR"
-#endif
+#include "core/shipped.h"
 
 #define FOLDERS_MAX 5
 #define PATH_BYTES 1024
@@ -42,7 +39,7 @@ static void list_folders(const char *near, struct folders *f)
         add_folder(f, near, "/machines");
     }
     add_folder(f, "scenarios/machines", "");
-    add_folder(f, MKERNEL_SOURCE_DIR, "/scenarios/machines");
+    add_folder(f, shipped_folder(), "/scenarios/machines");
 }
 
 static bool ends_in_yaml(const char *name)
@@ -118,7 +115,8 @@ static enum status not_found(const char *name, const char *near, char *why, size
     nearest_begin(&g.near, name);
     machine_each(near, offer_machine, &g);
     snprintf(why, why_bytes, "no machine%s \"%.100s\"; expected a path ending in .yaml or one of %s%s",
-             ends_in_yaml(name) ? " file" : "", name, g.used ? g.names : "(no machines folder was found)",
+             ends_in_yaml(name) ? " file" : "", name,
+             g.used ? g.names : "(no machines folder was found: see mkernel doctor)",
              nearest_text(&g.near, text, sizeof text));
     return ST_INPUT;
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/file.h"
 #include "core/log.h"
 
 #define NAMES_MAX 10000
@@ -16,21 +17,6 @@ static enum status fail(struct result_file *f, const char *what, const char *pat
     log_error("cannot %s %s: %s", what, path, strerror(errno));
     f->status = ST_IO;
     return ST_IO;
-}
-
-/* mkdir -p of everything before the last slash. */
-static enum status create_folders(struct result_file *f)
-{
-    char folder[RESULT_PATH_BYTES];
-
-    snprintf(folder, sizeof folder, "%s", f->path);
-    for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-            return fail(f, "create folder", folder);
-        *slash = '/';
-    }
-    return ST_OK;
 }
 
 /* Something that is there and no regular file (a device, a named pipe) is written to as it stands. */
@@ -66,7 +52,9 @@ enum status result_open(struct result_file *f, const char *path)
     if (open_special(f, path))
         return f->status;
     snprintf(f->temporary, sizeof f->temporary, "%.*s.%s.XXXXXX", (int)(name - path), path, name);
-    TRY(create_folders(f));
+    f->status = file_create_folders(f->path);
+    if (f->status < 0)
+        return f->status;
     fd = mkstemp(f->temporary);
     if (fd < 0)
         return fail(f, "create a file beside", path);

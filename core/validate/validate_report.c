@@ -4,9 +4,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/file.h"
 #include "core/log.h"
 #include "core/validate/validate.h"
 
@@ -48,6 +48,7 @@ static enum status replace_open(struct replaced *r, const char *folder, const ch
     else
         snprintf(r->path, sizeof(r->path), "%s", name);
     snprintf(r->temporary, sizeof(r->temporary), "%s.new", r->path);
+    TRY(file_create_folders(r->path));
     r->file = fopen(r->temporary, "w");
     if (r->file != NULL)
         return ST_OK;
@@ -197,10 +198,6 @@ static enum status write_plot(const struct validation *v, const char *folder)
 enum status validate_write(const struct validation *v, const struct validate_group *groups, uint32_t count,
                            const char *folder)
 {
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
-        log_error("%s: %s", folder, strerror(errno));
-        return ST_IO;
-    }
     TRY(write_rows(v, folder));
     TRY(write_summary(groups, count, folder));
     return write_plot(v, folder);

@@ -21,12 +21,12 @@ validate() {
     expect "$code" "$pattern" validate --results results --scenarios "$SOURCE/scenarios" "$@"
 }
 
-validate 0 'class +nccl in a node, >= 1 MiB' --output kept --bounds bounds.csv --record
+validate 0 'class +nccl in a node, >= 1 MiB' --output new/kept --bounds bounds.csv --record
 for file in rows.csv summary.csv; do
-    [ -s "kept/$file" ] || fail "no $file"
-    [ ! -e "kept/$file.new" ] || fail "$file.new was left behind"
+    [ -s "new/kept/$file" ] || fail "no $file"
+    [ ! -e "new/kept/$file.new" ] || fail "$file.new was left behind"
 done
-[ "$(wc -l <kept/rows.csv)" = 10 ] || fail "rows.csv has $(wc -l <kept/rows.csv) lines"
+[ "$(wc -l <new/kept/rows.csv)" = 10 ] || fail "rows.csv has $(wc -l <new/kept/rows.csv) lines"
 grep -q '"fused two GPUs, fused"' bounds.csv || fail 'bounds.csv lacks a class'
 validate 0 'held out' --output none --bounds bounds.csv
 sed 's/^\("fused two GPUs, nccl"\),.*/\1,0.1,0.1/' bounds.csv >tight.csv
