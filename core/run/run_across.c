@@ -61,6 +61,8 @@ static enum status run_here(struct nodes *n, const struct run_unit *u, const str
         attend(&p, &c, config);
     else
         mine->status = st;
+    if (mine->status == ST_INTERRUPTED && !*config->interrupted)
+        mine->status = ST_IO; /* it was stopped because another node has failed, which says why */
     if (mine->status < 0) {
         char text[RELAY_TEXT_BYTES];
 

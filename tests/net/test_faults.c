@@ -301,6 +301,47 @@ START_TEST(a_fault_ends_the_run_on_both_nodes)
 }
 END_TEST
 
+/* ---- a node that is at something else when the other fails ---- */
+
+static bool is_deaf;
+
+static enum status busy_run(const struct job *job, struct run_result *r)
+{
+    r->status = job->nodes->node == 1 ? ST_IO : ST_INTERRUPTED;
+    snprintf(r->report, sizeof r->report, "%s", job->nodes->node == 1 ? "it broke" : "rank 0 was under way");
+    while (job->nodes->node == 0 && (is_deaf || !*job->interrupted))
+        pause_ms(10);
+    return r->status;
+}
+
+/* That is stopped, and the run has failed, not been interrupted; nor was it for lack of memory. */
+START_TEST(a_busy_node_does_not_hide_the_failure)
+{
+    struct pair_trial trial = {
+        .backend = &faulty_backend,
+        .kernel = &ag_gemm_kernel,
+        .problem = {.m = 64, .n = 32, .k = 64},
+        .gpus = 1,
+        .timing = {.mode = TIMING_PIPELINED, .iterations = 1},
+        .params = "tile_m=16 tile_n=16",
+        .options = "",
+    };
+
+    is_deaf = _i;
+    faulty_backend = cpu_backend;
+    faulty_backend.run = busy_run;
+    pair_run(&trial, outcomes);
+    for (int i = 0; i < 2; i++) {
+        const struct pair_outcome *o = &outcomes[i];
+
+        ck_assert_msg(o->status == ST_IO, "node %d: %s: %s", i, status_text(o->status), o->report);
+        ck_assert_msg(strstr(o->report, "it broke") && strstr(o->report, is_deaf ? "stopped" : "under way") &&
+                          !strstr(o->report, "memory"),
+                      "node %d: %s", i, o->report);
+    }
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     Suite *s = suite_create("faults between nodes");
@@ -315,6 +356,7 @@ int main(int argc, char **argv)
     suite_add_tcase(s, tc);
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, nothing_breaks);
+    tcase_add_loop_test(tc, a_busy_node_does_not_hide_the_failure, 0, 2);
     tcase_add_loop_test(tc, a_fault_ends_the_run_on_both_nodes, 0, rows_that_fit);
     return suite_run(s);
 }
