@@ -1,12 +1,12 @@
 #include "backends/net/ofi_fabric.h"
 
+#include <errno.h>
 #include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "backends/net/ofi_shm.h"
-
-#define WINDOW_KEY 1 /* where the provider lets us choose */
 
 struct fi_info *ofi_hints(const char *provider)
 {
@@ -77,6 +77,18 @@ enum status ofi_register(struct endpoint *e, struct ofi_fabric *f, void *base, u
     return check(e, fi_mr_reg(f->domain, base, bytes, access, 0, key, 0, mr, NULL), "fi_mr_reg");
 }
 
+/* Where the provider lets us choose: a number that nobody has who has not been told.  A port may have been another
+ * run's before, and its peers still write to it. */
+static enum status choose_key(struct endpoint *e, struct ofi_fabric *f)
+{
+    size_t bytes = f->info->domain_attr->mr_key_size;
+
+    if (getrandom(&f->key, sizeof f->key, 0) != sizeof f->key)
+        return endpoint_fail(e, ST_IO, NO_PEER, "no random number: %s", strerror(errno));
+    f->key >>= bytes < sizeof f->key ? 8 * (sizeof f->key - bytes) : 0;
+    return ST_OK;
+}
+
 enum status ofi_fabric_open(struct endpoint *e, const struct ofi_options *o, struct ofi_fabric *f)
 {
     const struct net_memory *w = &e->config.window;
@@ -86,7 +98,8 @@ enum status ofi_fabric_open(struct endpoint *e, const struct ofi_options *o, str
         ofi_shm_forget_dead();
     TRY(open_domain(e, f));
     TRY(open_endpoint(e, f));
-    TRY(ofi_register(e, f, w->base, w->bytes, FI_WRITE | FI_REMOTE_WRITE, WINDOW_KEY, &f->window));
+    TRY(choose_key(e, f));
+    TRY(ofi_register(e, f, w->base, w->bytes, FI_WRITE | FI_REMOTE_WRITE, f->key, &f->window));
     e->self.window_key = fi_mr_key(f->window);
     if (f->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR)
         e->self.window_base = (uintptr_t)w->base;
