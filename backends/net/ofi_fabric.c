@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "backends/net/network.h"
 #include "backends/net/ofi_shm.h"
 
 struct fi_info *ofi_hints(const char *provider)
@@ -26,21 +27,48 @@ struct fi_info *ofi_hints(const char *provider)
     return h;
 }
 
-static enum status choose_provider(struct endpoint *e, const struct ofi_options *o, struct ofi_fabric *f)
+static bool is_from(const struct fi_info *info, const struct network *n)
 {
-    struct fi_info *hints = ofi_hints(o->provider);
-    const char *address = o->address[0] ? o->address : NULL;
+    bool is_ip = info->addr_format == FI_SOCKADDR || info->addr_format == FI_SOCKADDR_IN ||
+                 info->addr_format == FI_SOCKADDR_IN6;
+    uint8_t address[NETWORK_ADDRESS_BYTES];
+
+    return is_ip && info->src_addr && network_address_of(info->src_addr, address) && network_holds(n, address);
+}
+
+static enum status find_providers(struct endpoint *e, const char *name, struct fi_info **found)
+{
+    struct fi_info *hints = ofi_hints(name);
     int error;
 
     if (!hints)
         return endpoint_fail(e, ST_MEMORY, NO_PEER, "no memory");
-    error = fi_getinfo(OFI_API, address, address ? "0" : NULL, address ? FI_SOURCE : 0, hints, &f->info);
+    error = fi_getinfo(OFI_API, NULL, NULL, 0, hints, found);
     fi_freeinfo(hints);
     if (error)
         return endpoint_fail(e, ST_ENVIRONMENT, NO_PEER,
-                             "no provider \"%s\"%s%s with remote writes here: %s (fi_info -l lists them)", o->provider,
-                             address ? " at " : "", address ? address : "", fi_strerror(-error));
+                             "no provider \"%s\" with remote writes here: %s (fi_info -l lists them)", name,
+                             fi_strerror(-error));
     return ST_OK;
+}
+
+/* They are listed by address, that of the fastest interface first. */
+static enum status choose_provider(struct endpoint *e, const struct ofi_options *o, struct ofi_fabric *f)
+{
+    struct fi_info *found, *at;
+    struct network n;
+
+    if (!network_parse(o->address, &n))
+        return endpoint_fail(e, ST_INPUT, NO_PEER, "address %s: " NETWORK_EXPECTED, o->address);
+    TRY(find_providers(e, o->provider, &found));
+    for (at = found; at && n.bits > 0 && !is_from(at, &n);)
+        at = at->next;
+    f->info = at ? fi_dupinfo(at) : NULL;
+    fi_freeinfo(found);
+    if (!at)
+        return endpoint_fail(e, ST_ENVIRONMENT, NO_PEER, "provider \"%s\" has no address here that is in %s",
+                             o->provider, o->address);
+    return f->info ? ST_OK : endpoint_fail(e, ST_MEMORY, NO_PEER, "no memory");
 }
 
 static enum status check(struct endpoint *e, int error, const char *what)

@@ -29,7 +29,7 @@ static const struct option options[] = {
     {"provider", OPTION_TEXT, offsetof(struct ofi_options, provider), "tcp;ofi_rxm", 0, 0, NULL,
      "libfabric's name of the provider: tcp;ofi_rxm, shm, efa (fi_info -l)"},
     {"address", OPTION_TEXT, offsetof(struct ofi_options, address), "", 0, 0, NULL,
-     "own address, for providers that have several to choose from"},
+     "own IP address, or a network it is in, 10.1.0.0/16; none: that of the fastest interface"},
     {"data_bytes", OPTION_COUNT, offsetof(struct ofi_options, data_bytes), "8", 4, 8, NULL,
      "completion data that a write may carry, at most: with less than 8 signals travel as messages"},
     {"message_max", OPTION_SIZE, offsetof(struct ofi_options, message_max_bytes), "1GiB", 1, 0x1p62, NULL,
