@@ -24,8 +24,8 @@
 #include "backends/net/transport.h"
 #include "core/clock.h"
 #include "kernels/kernels.h"
+#include "late_puts.h"
 #include "pair.h"
-#include "script.h"
 
 #include "../suite.h"
 
@@ -304,50 +304,12 @@ END_TEST
 
 /* ---- puts that nobody waits for ---- */
 
-#define LATE_PUTS 16
-
-/* Less over an emulated network. */
-static uint64_t late_elements(void)
-{
-    return has_to_run ? 1 << 17 : 1 << 21;
-}
-
-static struct problem same_problem(const struct problem *problem, struct world world)
-{
-    (void)world;
-    return *problem;
-}
-
-/* Rank 0 puts much to rank 1, which has nothing to do. */
-static enum status emit_late_puts(const struct problem *problem, struct world world, const struct machine *m,
-                                  enum form form, const void *params, struct program *p, struct complaint *c)
-{
-    uint32_t queue;
-
-    (void)problem, (void)m, (void)form, (void)params, (void)c;
-    script_init(p, world);
-    script_buffer(p, "bytes", 1, late_elements(), 1);
-    program_add_flags(p, "landed", LATE_PUTS);
-    queue = script_queue_and_crew(p, "send");
-    for (uint32_t i = 0; i < LATE_PUTS; i++) {
-        struct task *t = script_task(p, 0, queue, OP_PUT, 1, late_elements());
-
-        t->a = script_rows(p, 0, 0, 0);
-        task_store_to(t, script_rows(p, 1, 0, 0));
-        task_signal(t, 1, i, 1);
-    }
-    return ST_OK;
-}
-
 /* Both nodes' workers are done long before the puts. */
 START_TEST(a_node_stays_until_its_peers_puts_have_come)
 {
-    static const struct option no_options[] = {{0}};
-    static const struct kernel kernel = {
-        .name = "late puts", .options = no_options, .global = same_problem, .emit = emit_late_puts};
     const struct pair_trial trial = {
         .backend = &cpu_backend,
-        .kernel = &kernel,
+        .kernel = &late_puts_kernel,
         .gpus = 1,
         .timing = {.mode = TIMING_PIPELINED, .iterations = 1},
         .params = "",
@@ -357,6 +319,8 @@ START_TEST(a_node_stays_until_its_peers_puts_have_come)
 
     if (!can_run())
         return;
+    if (has_to_run)
+        late_puts_elements = 1 << 17; /* an emulated network */
     seconds = pair_run(&trial, outcomes);
     for (int i = 0; i < 2; i++) {
         ck_assert_msg(outcomes[i].status == ST_OK, "node %d: %s", i, outcomes[i].report);
