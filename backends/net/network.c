@@ -64,6 +64,14 @@ bool network_holds(const struct network *n, const uint8_t address[NETWORK_ADDRES
     return rest == 0 || (n->address[bytes] ^ address[bytes]) >> (8 - rest) == 0;
 }
 
+bool network_is_link_local(const uint8_t address[NETWORK_ADDRESS_BYTES])
+{
+    static const struct network v4 = {{[10] = 0xff, [11] = 0xff, [12] = 169, [13] = 254}, 8 * V4_AT + 16};
+    static const struct network v6 = {{0xfe, 0x80}, 10};
+
+    return network_holds(&v4, address) || network_holds(&v6, address);
+}
+
 bool network_address_of(const struct sockaddr *a, uint8_t out[NETWORK_ADDRESS_BYTES])
 {
     struct sockaddr_in v4;

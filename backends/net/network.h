@@ -21,6 +21,9 @@ bool network_parse(const char *text, struct network *out);
 
 bool network_holds(const struct network *n, const uint8_t address[NETWORK_ADDRESS_BYTES]);
 
+/* Such an address means something on one link only, and to whoever knows by which of his interfaces he reaches it. */
+bool network_is_link_local(const uint8_t address[NETWORK_ADDRESS_BYTES]);
+
 struct sockaddr;
 
 /* False: neither an IPv4 nor an IPv6 address. */

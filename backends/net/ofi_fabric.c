@@ -27,13 +27,22 @@ struct fi_info *ofi_hints(const char *provider)
     return h;
 }
 
-static bool is_from(const struct fi_info *info, const struct network *n)
+static bool find_address(const struct fi_info *info, uint8_t out[NETWORK_ADDRESS_BYTES])
 {
-    bool is_ip = info->addr_format == FI_SOCKADDR || info->addr_format == FI_SOCKADDR_IN ||
-                 info->addr_format == FI_SOCKADDR_IN6;
+    bool is_ip =
+        info->addr_format == FI_SOCKADDR || info->addr_format == FI_SOCKADDR_IN || info->addr_format == FI_SOCKADDR_IN6;
+
+    return is_ip && info->src_addr && network_address_of(info->src_addr, out);
+}
+
+/* Where no network is asked for, whatever is no IP address will do, and of these those that peers can reach. */
+static bool suits(const struct fi_info *info, const struct network *n)
+{
     uint8_t address[NETWORK_ADDRESS_BYTES];
 
-    return is_ip && info->src_addr && network_address_of(info->src_addr, address) && network_holds(n, address);
+    if (!find_address(info, address))
+        return n->bits == 0;
+    return n->bits == 0 ? !network_is_link_local(address) : network_holds(n, address);
 }
 
 static enum status find_providers(struct endpoint *e, const char *name, struct fi_info **found)
@@ -61,8 +70,10 @@ static enum status choose_provider(struct endpoint *e, const struct ofi_options 
     if (!network_parse(o->address, &n))
         return endpoint_fail(e, ST_INPUT, NO_PEER, "address %s: " NETWORK_EXPECTED, o->address);
     TRY(find_providers(e, o->provider, &found));
-    for (at = found; at && n.bits > 0 && !is_from(at, &n);)
+    for (at = found; at && !suits(at, &n);)
         at = at->next;
+    if (!at && n.bits == 0)
+        at = found;
     f->info = at ? fi_dupinfo(at) : NULL;
     fi_freeinfo(found);
     if (!at)

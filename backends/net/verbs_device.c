@@ -73,20 +73,17 @@ static bool is_v4(const union ibv_gid *g)
     return memcmp(g->raw, prefix, sizeof prefix) == 0;
 }
 
-static bool is_link_local(const union ibv_gid *g)
-{
-    return g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80;
-}
-
 /* RoCE v2 is routable and what switches are set up for; of its GIDs the one of an IPv4 address, then of a
  * routable IPv6 one.  Indices mean nothing: they differ between hosts and between boots. */
 static int gid_worth(const struct ibv_gid_entry *g, const struct network *n)
 {
+    int routable = is_v4(&g->gid) ? 3 : 2;
+
     if (!network_holds(n, g->gid.raw))
         return 0;
     if (g->gid_type == IBV_GID_TYPE_IB)
         return 1;
-    return (g->gid_type == IBV_GID_TYPE_ROCE_V2 ? 10 : 2) + (is_v4(&g->gid) ? 3 : is_link_local(&g->gid) ? 1 : 2);
+    return (g->gid_type == IBV_GID_TYPE_ROCE_V2 ? 10 : 2) + (network_is_link_local(g->gid.raw) ? 1 : routable);
 }
 
 static enum status choose_gid(struct endpoint *e, const struct verbs_options *o, struct verbs_device *d)
@@ -99,8 +96,7 @@ static enum status choose_gid(struct endpoint *e, const struct verbs_options *o,
     for (int i = 0; i < d->port.gid_tbl_len; i++) {
         struct ibv_gid_entry g;
 
-        if (ibv_query_gid_ex(d->context, (uint32_t)o->port, (uint32_t)i, &g, 0) == 0 &&
-            gid_worth(&g, &n) > best) {
+        if (ibv_query_gid_ex(d->context, (uint32_t)o->port, (uint32_t)i, &g, 0) == 0 && gid_worth(&g, &n) > best) {
             best = gid_worth(&g, &n);
             d->gid = g;
         }
@@ -108,8 +104,8 @@ static enum status choose_gid(struct endpoint *e, const struct verbs_options *o,
     if (best > 0)
         return ST_OK;
     return endpoint_fail(e, ST_ENVIRONMENT, NO_PEER, "%s port %u has no GID%s%s",
-                         ibv_get_device_name(d->context->device), (unsigned)o->port,
-                         o->address[0] ? " in " : "", o->address);
+                         ibv_get_device_name(d->context->device), (unsigned)o->port, o->address[0] ? " in " : "",
+                         o->address);
 }
 
 /* ---- memory ---- */

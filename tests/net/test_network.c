@@ -52,6 +52,21 @@ START_TEST(a_network_holds_its_addresses)
 }
 END_TEST
 
+static const struct {
+    const char *address;
+    bool link_local;
+} links[] = {{"169.254.7.1", true}, {"169.253.0.1", false}, {"fe80::1", true},
+             {"febf::1", true},     {"fec0::1", false},     {"10.1.0.7", false}};
+
+START_TEST(some_addresses_mean_nothing_elsewhere)
+{
+    struct network one;
+
+    ck_assert(network_parse(links[_i].address, &one));
+    ck_assert_msg(network_is_link_local(one.address) == links[_i].link_local, "%s", links[_i].address);
+}
+END_TEST
+
 START_TEST(a_socket_address_is_in_its_network)
 {
     struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = 7, .sin_addr.s_addr = htonl(0x0a010007)};
@@ -118,6 +133,7 @@ int main(void)
     TCase *c = tcase_create("all");
 
     tcase_add_loop_test(c, a_network_holds_its_addresses, 0, sizeof rows / sizeof *rows);
+    tcase_add_loop_test(c, some_addresses_mean_nothing_elsewhere, 0, sizeof links / sizeof *links);
     tcase_add_test(c, a_socket_address_is_in_its_network);
     tcase_add_loop_test(c, ofi_takes_an_address_of_the_network, 0, sizeof wishes / sizeof *wishes);
     suite_add_tcase(s, c);
