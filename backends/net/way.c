@@ -10,8 +10,9 @@
 #include "backends/net/way_transport.h"
 #include "core/clock.h"
 
-#define SETUP_TIMEOUTS 3 /* that the others may take to come to the beginning */
-#define END_S 2          /* that ending may take when the run has failed already */
+#define SETUP_TIMEOUTS 3  /* that the others may take to come to the beginning */
+#define END_NS 2000000000 /* that ending may take when the run has failed already */
+#define JOIN_NS 200000
 
 uint32_t way_ranks_here(const struct job *job, uint32_t *first_out)
 {
@@ -139,19 +140,28 @@ void way_close(struct way *w)
     *w = (struct way){0};
 }
 
+/* Looks now and then: a join with a limit would take it from the clock of the day, which may be set meanwhile. */
+static bool join_until(pthread_t thread, uint64_t until_ns)
+{
+    while (pthread_tryjoin_np(thread, NULL) != 0) {
+        if (clock_now_ns() > until_ns)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = JOIN_NS}, NULL);
+    }
+    return true;
+}
+
 void way_run_bounded(struct way *w, void *(*fn)(void *arg), void *arg)
 {
-    struct timespec until;
+    uint64_t limit_ns = END_NS + (is_stopped(w) ? 0 : w->config.timeout_ps / 1000);
     pthread_t thread;
 
     if (w->stuck)
         return;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)(is_stopped(w) ? END_S : w->config.timeout_ps / 1000000000000 + END_S);
     if (pthread_create(&thread, NULL, fn, arg) != 0)
         fn(arg);
     else
-        w->stuck = pthread_timedjoin_np(thread, NULL, &until) != 0;
+        w->stuck = !join_until(thread, clock_now_ns() + limit_ns);
 }
 
 /* ---- other nodes ---- */
