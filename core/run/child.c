@@ -121,7 +121,7 @@ static void explain(struct child *c, int how)
                  (double)c->timeout_ns / 1e9);
         fail(c->result, ST_HANG, text);
     } else if (c->asked && WIFSIGNALED(how) && (WTERMSIG(how) == SIGTERM || WTERMSIG(how) == SIGKILL)) {
-        fail(c->result, ST_INTERRUPTED, "stopped from outside, and could not say where it stood");
+        fail(c->result, ST_INTERRUPTED, ""); /* it did not say where it stood */
     } else if (WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL) {
         fail(c->result, ST_MEMORY,
              "the run was killed by signal 9, most likely by the kernel for lack of memory: "
