@@ -10,7 +10,7 @@
 #include "backends/net/way_transport.h"
 #include "core/clock.h"
 
-#define SETUP_TIMEOUTS 3  /* that the others may take to come to the beginning */
+#define SETUP_TIMEOUTS 3  /* that the others may take longer to come to the beginning */
 #define END_NS 2000000000 /* that ending may take when the run has failed already */
 #define JOIN_NS 200000
 
@@ -56,6 +56,12 @@ static bool is_late(const struct way *w)
     return w->meet_by_ns > 0 && clock_now_ns() > w->meet_by_ns;
 }
 
+/* From now on the others are waited for: what was done before is no time of theirs. */
+static void begin_waiting(struct way *w)
+{
+    w->meet_by_ns = w->met ? 0 : clock_now_ns() + w->config.timeout_ps / 1000 * SETUP_TIMEOUTS;
+}
+
 static bool gives_up(void *way)
 {
     return is_stopped(way) || is_late(way);
@@ -76,7 +82,6 @@ enum status way_open(struct way *w, const struct way_config *c, char why[WAY_WHY
     *w = (struct way){.config = *c};
     w->rank_count = way_ranks_here(c->job, &w->first_rank);
     w->endpoints = calloc(w->rank_count, sizeof *w->endpoints);
-    w->meet_by_ns = clock_now_ns() + c->timeout_ps / 1000 * SETUP_TIMEOUTS;
     pthread_mutex_init(&w->lock, NULL);
     if (!w->endpoints) {
         snprintf(why, WAY_WHY_BYTES, "%s: no memory for the way between nodes", c->backend);
@@ -207,8 +212,10 @@ static enum status connect_here(struct way *w)
 
 enum status way_connect(struct way *w, char why[WAY_WHY_BYTES])
 {
-    enum status st = way_is_across(w) ? mesh_connect(w->endpoints, w->rank_count, &w->nodes) : connect_here(w);
+    enum status st;
 
+    begin_waiting(w);
+    st = way_is_across(w) ? mesh_connect(w->endpoints, w->rank_count, &w->nodes) : connect_here(w);
     return st < 0 ? tell_connect(w, st, why) : ST_OK;
 }
 
@@ -217,6 +224,7 @@ enum status way_agree(struct way *w, bool *all, char why[WAY_WHY_BYTES])
     bool *everybody = calloc(w->nodes.size + 1, sizeof *everybody), mine = *all;
     enum status st = ST_MEMORY;
 
+    begin_waiting(w);
     if (everybody && way_is_across(w))
         st = bootstrap_allgather(&w->nodes, &mine, sizeof mine, everybody);
     else if (everybody)
@@ -234,10 +242,11 @@ enum status way_meet(struct way *w, char why[WAY_WHY_BYTES])
     if (!way_is_across(w))
         return ST_OK;
     pthread_mutex_lock(&w->lock);
+    begin_waiting(w);
     st = bootstrap_barrier(&w->nodes);
     if (st < 0)
         st = tell_nodes(w, st, why);
-    w->meet_by_ns = 0;
+    w->met = true;
     pthread_mutex_unlock(&w->lock);
     return st;
 }
