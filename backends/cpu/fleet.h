@@ -9,7 +9,7 @@
  *          (fleet_net.c).  What they raise is mirrored into the rank's flags.
  * Nodes    are all in this process, or one is, and the others in processes like it (core/run/nodes.h).  Arrays
  *          hold this process's ranks; rank numbers are those of the world.
- * Watch    the calling thread, which decides that nothing will ever move again (fleet_watch.c).
+ * Watch    the calling thread, which decides that nothing will ever move again, or that all is over (fleet_watch.c).
  *
  * Memory order: only flags synchronise.  Counters that are watched are relaxed. */
 #ifndef BACKENDS_CPU_FLEET_H
@@ -179,6 +179,12 @@ void fleet_destroy(struct fleet *f);
 static inline struct rank *fleet_rank(const struct fleet *f, uint32_t rank)
 {
     return &f->ranks[rank - f->first_rank];
+}
+
+/* Once all workers have ended: they and puts are what is active, and where there are other nodes, these. */
+static inline bool fleet_puts_are_complete(const struct fleet *f)
+{
+    return atomic_load_explicit(&f->active, memory_order_relaxed) == (f->job->nodes != NULL);
 }
 
 static inline bool fleet_is_here(const struct fleet *f, uint32_t rank)

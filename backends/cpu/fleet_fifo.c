@@ -176,6 +176,8 @@ static void complete(void *owner, uint64_t id)
     atomic_store_explicit(&c->state, SLOT_EMPTY, memory_order_release);
     atomic_fetch_sub_explicit(&r->fleet->active, 1, memory_order_relaxed);
     bell_ring(&r->fifo.emptied);
+    if (fleet_puts_are_complete(r->fleet))
+        bell_ring(&r->fleet->end_bell);
 }
 
 /* Acquire at the put's flag, release at the rank's own: who waits there reads the put's bytes. */

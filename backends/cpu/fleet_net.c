@@ -45,10 +45,11 @@ static bool is_stopped(void *fleet)
     return fleet_stopped(fleet);
 }
 
-/* Passes on what the way has said, once. */
+/* Passes on what the way has said, once.  Nothing where the run was stopped already: from outside, or by a reason that
+ * counts before this one. */
 static enum status tell(struct fleet *f, enum status st, const char *why)
 {
-    if (st == ST_INTERRUPTED && f->job->interrupted && *f->job->interrupted)
+    if (st == ST_INTERRUPTED)
         fleet_stop(f, STOP_INTERRUPTED);
     else if (st < 0)
         fleet_fail(f, STOP_NET, st, "%s", why);

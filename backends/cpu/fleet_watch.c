@@ -58,7 +58,14 @@ static bool timed_out(const struct fleet *f, struct watch *w)
 
 static bool all_ended(const struct fleet *f)
 {
-    return atomic_load_explicit(&f->ended, memory_order_relaxed) == f->worker_count;
+    return atomic_load_explicit(&f->ended, memory_order_acquire) == f->worker_count;
+}
+
+/* Puts may be on their way behind the last task.  Their peer stays until all nodes have come to the end, so nobody
+ * comes there before his own are complete. */
+static bool is_over(const struct fleet *f)
+{
+    return all_ended(f) && (fleet_stopped(f) || fleet_puts_are_complete(f));
 }
 
 void fleet_watch(struct fleet *f)
@@ -68,10 +75,10 @@ void fleet_watch(struct fleet *f)
     for (;;) {
         uint32_t seen = bell_read(&f->end_bell);
 
-        if (all_ended(f))
+        if (is_over(f))
             return;
         bell_sleep(&f->end_bell, seen, POLL_NS);
-        if (fleet_stopped(f) || all_ended(f))
+        if (fleet_stopped(f) || is_over(f))
             continue;
         fleet_net_check(f);
         if (f->job->interrupted && *f->job->interrupted)

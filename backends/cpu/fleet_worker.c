@@ -256,7 +256,7 @@ void *worker_main(void *arg)
     scratch_destroy(w->scratch);
     if (!fleet_stopped(f))
         atomic_fetch_sub_explicit(&f->active, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&f->ended, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&f->ended, 1, memory_order_release); /* behind what it has handed over */
     bell_ring(&f->end_bell);
     return NULL;
 }

@@ -31,7 +31,7 @@ enum status baseline_open_streams(struct baseline_rig *b)
     if (!b->lanes)
         return rig_fail(&b->rig, ST_MEMORY, "cuda: no memory for %u ranks' streams", b->ranks);
     for (uint32_t i = 0; i < b->rig.device_count; i++) {
-        TRY_CUDA(&b->rig, cudaSetDevice((int)i));
+        TRY_CUDA(&b->rig, cudaSetDevice(b->rig.devices[i].index));
         TRY_CUDA(&b->rig, cudaEventCreateWithFlags(&b->forked[i], cudaEventDisableTiming));
     }
     for (uint32_t i = 0; i < b->ranks; i++) {

@@ -270,6 +270,24 @@ unsigned lowered_needs(const struct lowered *l)
     return (l->attends ? GPU_NEEDS_ATTENTION : 0) | (others ? GPU_NEEDS_DYNAMIC : 0);
 }
 
+/* A task's links end where the next one's begin. */
+static uint32_t link_count(const struct lowered *l, uint64_t task)
+{
+    const struct gpu_task *t = (const struct gpu_task *)l->tasks.items + task;
+
+    return (uint32_t)(task + 1 < l->tasks.count ? t[1].links : l->links.count) - t->links;
+}
+
+uint32_t lowered_links_per_task(const struct lowered *l, uint64_t first, uint64_t count)
+{
+    uint32_t each = count > 0 ? link_count(l, first) : 0;
+
+    for (uint64_t i = 1; i < count; i++)
+        if (link_count(l, first + i) != each)
+            return 0;
+    return each;
+}
+
 enum status lower_program(const struct program *p, const struct placement *ranks, struct lowered *out)
 {
     uint32_t count = world_ranks(p->world);

@@ -64,7 +64,9 @@ struct lowered {
 /* ST_OK; ST_INPUT or ST_MEMORY with the reason in out->why. */
 enum status lower_program(const struct program *p, const struct placement *ranks, struct lowered *out);
 unsigned lowered_needs(const struct lowered *l); /* GPU_NEEDS_* */
-void lowered_free(struct lowered *l);            /* safe on a zeroed one */
+/* Of the tasks [first, first + count) of the table: how many links each of them has; 0: not equally many. */
+uint32_t lowered_links_per_task(const struct lowered *l, uint64_t first, uint64_t count);
+void lowered_free(struct lowered *l); /* safe on a zeroed one */
 
 void *gpu_table_add(struct gpu_table *t, size_t item_bytes, const void *item); /* NULL: out of memory */
 

@@ -115,6 +115,7 @@ static void finish(struct put_fifo *f, uint64_t number)
     for (uint32_t i = 0; i < t->signal_count; i++)
         if (t->signals[i].rank == f->config.rank)
             __atomic_fetch_add(&f->config.put_flags[t->signals[i].flag], t->signals[i].add, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&f->finished, 1, __ATOMIC_RELEASE);
 }
 
 static void complete(void *owner, uint64_t id)

@@ -29,8 +29,10 @@ struct put_fifo {
     struct gpu_command *slots;
     uint64_t *tail;
     uint64_t capacity, taken;
-    uint32_t *under_way;           /* by number: the epoch; 0: it is not */
-    uint64_t bytes, control_bytes; /* put so far, the latter of control buffers; read by others, too */
+    uint32_t *under_way; /* by number: the epoch; 0: it is not */
+    /* These three are read by others, too. */
+    uint64_t bytes, control_bytes; /* put so far, the latter of control buffers */
+    uint64_t finished;             /* puts */
 };
 
 /* Allocates it; close is safe on whatever open left behind. */

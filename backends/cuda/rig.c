@@ -72,17 +72,6 @@ static void count_pops(const struct rig *r, struct rig_rank *rank)
             rank->pops_per_epoch[p->crews[c].queues[i]] += r->crew_workers[c];
 }
 
-/* 0: they are not equally many. */
-static uint32_t links_per_task(const struct gpu_task *t, uint64_t count)
-{
-    uint32_t each = count > 1 ? t[1].links - t[0].links : 0;
-
-    for (uint64_t i = 1; i < count; i++)
-        if (t[i].links - t[i - 1].links != each)
-            return 0;
-    return each;
-}
-
 static struct gpu_queue queue_of(const struct rig *r, const struct rig_rank *rank, uint32_t queue)
 {
     const struct program *p = r->program;
@@ -96,7 +85,7 @@ static struct gpu_queue queue_of(const struct rig *r, const struct rig_rank *ran
         .pops_per_epoch = rank->pops_per_epoch[queue],
         .counter = (uintptr_t)(rank->counters + queue),
         .links = length > 0 ? tasks->links : 0,
-        .links_per_task = links_per_task(tasks, length),
+        .links_per_task = lowered_links_per_task(&r->lowered, first, length),
     };
 }
 

@@ -174,8 +174,10 @@ enum status rig_start_proxies(struct rig *r);
 enum status rig_meet(struct rig *r);
 /* ST_OK, or what is wrong with a proxy or another node. */
 enum status rig_check_net(struct rig *r);
-/* At once: what is still on its way matters to nobody once all nodes have come to the end, or the run has failed.
- * Fills r->puts.  Safe twice. */
+/* Behind the last launch: until all puts are complete, also those that no task waits for. */
+enum status rig_await_puts(struct rig *r);
+/* At once: nothing that matters is on its way once all nodes have come to the end, or the run has failed.  Fills
+ * r->puts.  Safe twice. */
 enum status rig_stop_proxies(struct rig *r);
 void rig_close_net(struct rig *r);
 

@@ -4,12 +4,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "backends/cuda/loopback.h"
 #include "backends/cuda/rig.h"
 #include "backends/net/proxy.h"
+#include "core/clock.h"
 
 #define PUTS_UNDER_WAY 256 /* of a rank */
+#define AWAIT_US 100
 
 static bool several_nodes(const struct rig *r)
 {
@@ -214,6 +217,37 @@ enum status rig_start_proxies(struct rig *r)
 {
     for (uint32_t i = 0; several_nodes(r) && i < r->rank_count; i++)
         TRY(start(r, i));
+    return ST_OK;
+}
+
+static uint64_t puts_finished(const struct rig *r)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < r->rank_count; i++)
+        sum += __atomic_load_n(&r->ranks[i].fifo.finished, __ATOMIC_ACQUIRE);
+    return sum;
+}
+
+/* A peer stays until all nodes have come to the end, so nobody comes there before his own puts are complete. */
+enum status rig_await_puts(struct rig *r)
+{
+    uint64_t all = r->lowered.put_count * r->epoch, finished, last = 0, moved_ns = clock_now_ns();
+
+    for (; (finished = puts_finished(r)) < all; usleep(AWAIT_US)) {
+        uint64_t now = clock_now_ns();
+
+        TRY(rig_check_net(r));
+        if (r->job->interrupted && *r->job->interrupted)
+            return rig_fail(r, ST_INTERRUPTED, "cuda: interrupted behind epoch %" PRIu64, r->epoch);
+        moved_ns = finished > last ? now : moved_ns;
+        last = finished;
+        if (now - moved_ns <= r->options->timeout_ps / 1000)
+            continue;
+        r->broken = true;
+        return rig_fail(r, ST_HANG, "%" PRIu64 " puts are not complete, and none has become so for the time-out",
+                        all - finished);
+    }
     return ST_OK;
 }
 

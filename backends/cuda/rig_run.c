@@ -242,6 +242,8 @@ enum status rig_run(struct rig *r, struct run_result *result)
     cudaError_t traced;
 
     if (st == ST_OK)
+        st = rig_await_puts(r);
+    if (st == ST_OK)
         st = rig_meet(r); /* the proxies serve the other nodes until all have come to the end */
     stopped = rig_stop_proxies(r);
     st = st < 0 ? st : stopped;

@@ -7,6 +7,7 @@
 
 /* A put's signal as a message.  Each of its pieces carries ofi_tag() as completion data. */
 struct ofi_signal {
+    uint64_t key; /* of the receiver's window: as secret as that */
     uint32_t tag;
     uint32_t pieces; /* of the put's bytes; 0: a bare signal */
     uint64_t flag, value;

@@ -1,12 +1,13 @@
 #include "backends/net/ofi_fabric.h"
 
+#include <errno.h>
 #include <rdma/fi_errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
+#include "backends/net/network.h"
 #include "backends/net/ofi_shm.h"
-
-#define WINDOW_KEY 1 /* where the provider lets us choose */
 
 struct fi_info *ofi_hints(const char *provider)
 {
@@ -26,21 +27,59 @@ struct fi_info *ofi_hints(const char *provider)
     return h;
 }
 
-static enum status choose_provider(struct endpoint *e, const struct ofi_options *o, struct ofi_fabric *f)
+static bool find_address(const struct fi_info *info, uint8_t out[NETWORK_ADDRESS_BYTES])
 {
-    struct fi_info *hints = ofi_hints(o->provider);
-    const char *address = o->address[0] ? o->address : NULL;
+    bool is_ip =
+        info->addr_format == FI_SOCKADDR || info->addr_format == FI_SOCKADDR_IN || info->addr_format == FI_SOCKADDR_IN6;
+
+    return is_ip && info->src_addr && network_address_of(info->src_addr, out);
+}
+
+/* Where no network is asked for, whatever is no IP address will do, and of these those that peers can reach. */
+static bool suits(const struct fi_info *info, const struct network *n)
+{
+    uint8_t address[NETWORK_ADDRESS_BYTES];
+
+    if (!find_address(info, address))
+        return n->bits == 0;
+    return n->bits == 0 ? !network_is_link_local(address) : network_holds(n, address);
+}
+
+static enum status find_providers(struct endpoint *e, const char *name, struct fi_info **found)
+{
+    struct fi_info *hints = ofi_hints(name);
     int error;
 
     if (!hints)
         return endpoint_fail(e, ST_MEMORY, NO_PEER, "no memory");
-    error = fi_getinfo(OFI_API, address, address ? "0" : NULL, address ? FI_SOURCE : 0, hints, &f->info);
+    error = fi_getinfo(OFI_API, NULL, NULL, 0, hints, found);
     fi_freeinfo(hints);
     if (error)
         return endpoint_fail(e, ST_ENVIRONMENT, NO_PEER,
-                             "no provider \"%s\"%s%s with remote writes here: %s (fi_info -l lists them)", o->provider,
-                             address ? " at " : "", address ? address : "", fi_strerror(-error));
+                             "no provider \"%s\" with remote writes here: %s (fi_info -l lists them)", name,
+                             fi_strerror(-error));
     return ST_OK;
+}
+
+/* They are listed by address, that of the fastest interface first. */
+static enum status choose_provider(struct endpoint *e, const struct ofi_options *o, struct ofi_fabric *f)
+{
+    struct fi_info *found, *at;
+    struct network n;
+
+    if (!network_parse(o->address, &n))
+        return endpoint_fail(e, ST_INPUT, NO_PEER, "address %s: " NETWORK_EXPECTED, o->address);
+    TRY(find_providers(e, o->provider, &found));
+    for (at = found; at && !suits(at, &n);)
+        at = at->next;
+    if (!at && n.bits == 0)
+        at = found;
+    f->info = at ? fi_dupinfo(at) : NULL;
+    fi_freeinfo(found);
+    if (!at)
+        return endpoint_fail(e, ST_ENVIRONMENT, NO_PEER, "provider \"%s\" has no address here that is in %s",
+                             o->provider, o->address);
+    return f->info ? ST_OK : endpoint_fail(e, ST_MEMORY, NO_PEER, "no memory");
 }
 
 static enum status check(struct endpoint *e, int error, const char *what)
@@ -77,6 +116,18 @@ enum status ofi_register(struct endpoint *e, struct ofi_fabric *f, void *base, u
     return check(e, fi_mr_reg(f->domain, base, bytes, access, 0, key, 0, mr, NULL), "fi_mr_reg");
 }
 
+/* Where the provider lets us choose: a number that nobody has who has not been told.  A port may have been another
+ * run's before, and its peers still write to it. */
+static enum status choose_key(struct endpoint *e, struct ofi_fabric *f)
+{
+    size_t bytes = f->info->domain_attr->mr_key_size;
+
+    if (getrandom(&f->key, sizeof f->key, 0) != sizeof f->key)
+        return endpoint_fail(e, ST_IO, NO_PEER, "no random number: %s", strerror(errno));
+    f->key >>= bytes < sizeof f->key ? 8 * (sizeof f->key - bytes) : 0;
+    return ST_OK;
+}
+
 enum status ofi_fabric_open(struct endpoint *e, const struct ofi_options *o, struct ofi_fabric *f)
 {
     const struct net_memory *w = &e->config.window;
@@ -86,7 +137,8 @@ enum status ofi_fabric_open(struct endpoint *e, const struct ofi_options *o, str
         ofi_shm_forget_dead();
     TRY(open_domain(e, f));
     TRY(open_endpoint(e, f));
-    TRY(ofi_register(e, f, w->base, w->bytes, FI_WRITE | FI_REMOTE_WRITE, WINDOW_KEY, &f->window));
+    TRY(choose_key(e, f));
+    TRY(ofi_register(e, f, w->base, w->bytes, FI_WRITE | FI_REMOTE_WRITE, f->key, &f->window));
     e->self.window_key = fi_mr_key(f->window);
     if (f->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR)
         e->self.window_base = (uintptr_t)w->base;

@@ -27,6 +27,7 @@ struct ofi_fabric {
     struct fid_av *av;
     struct fid_ep *ep;
     struct fid_mr *window, *messages;
+    uint64_t key; /* of the window, where the provider lets us choose; the messages' differs in a bit */
 };
 
 /* What this needs of any provider.  NULL: no memory. */

@@ -243,8 +243,11 @@ uint64_t proxy_completed(const struct proxy *p)
     return atomic_load_explicit(&p->completed, memory_order_relaxed);
 }
 
+/* In the reverse of fail()'s order: whoever sees the status finds the lane that it is of. */
 enum status proxy_failed(const struct proxy *p, uint32_t *lane_out)
 {
+    enum status st = (enum status)atomic_load(&p->failed);
+
     *lane_out = atomic_load(&p->failed_lane);
-    return (enum status)atomic_load(&p->failed);
+    return st;
 }

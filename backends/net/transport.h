@@ -91,8 +91,10 @@ enum status endpoint_open(const struct transport *t, const struct endpoint_confi
 enum status endpoint_address(struct endpoint *e, uint32_t peer, struct endpoint_address *out);
 enum status endpoint_connect(struct endpoint *e, uint32_t peer, const struct endpoint_address *a);
 
+/* Puts and polls begin once all sides have connected: a barrier says so. */
+
 /* Starts puts in any order; *started says how many of the first ones.  ST_BUSY: not all, the queue is
- * full: poll, then offer the rest again.  Once both sides have connected: a barrier says so. */
+ * full: poll, then offer the rest again. */
 enum status endpoint_put(struct endpoint *e, const struct put *puts, uint32_t count, uint32_t *started);
 
 /* Progress in both directions.  Up to `max` ids of completed puts. */

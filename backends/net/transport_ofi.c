@@ -17,6 +17,7 @@
 #include "backends/net/ofi_acks.h"
 #include "backends/net/ofi_arrivals.h"
 #include "backends/net/ofi_fabric.h"
+#include "backends/net/ofi_shm.h"
 #include "backends/net/transports.h"
 
 #define RECEIVES 256   /* posted for signals; where they run out libfabric makes senders wait */
@@ -28,7 +29,7 @@ static const struct option options[] = {
     {"provider", OPTION_TEXT, offsetof(struct ofi_options, provider), "tcp;ofi_rxm", 0, 0, NULL,
      "libfabric's name of the provider: tcp;ofi_rxm, shm, efa (fi_info -l)"},
     {"address", OPTION_TEXT, offsetof(struct ofi_options, address), "", 0, 0, NULL,
-     "own address, for providers that have several to choose from"},
+     "own IP address, or a network it is in, 10.1.0.0/16; none: that of the fastest interface"},
     {"data_bytes", OPTION_COUNT, offsetof(struct ofi_options, data_bytes), "8", 4, 8, NULL,
      "completion data that a write may carry, at most: with less than 8 signals travel as messages"},
     {"message_max", OPTION_SIZE, offsetof(struct ofi_options, message_max_bytes), "1GiB", 1, 0x1p62, NULL,
@@ -62,6 +63,7 @@ struct ofi {
     uint64_t message_max_bytes;
     uint32_t data_bytes;
     uint32_t quiet; /* polls since the last put */
+    bool polled;
 };
 
 struct ofi_address {
@@ -131,8 +133,8 @@ static enum status ofi_open(struct endpoint *e)
     if (!allocate(e))
         return endpoint_fail(e, ST_MEMORY, NO_PEER, "no memory for %u puts", depth);
     TRY(ofi_fabric_open(e, wish, &o->fabric));
-    TRY(ofi_register(e, &o->fabric, o->messages, (RECEIVES + depth) * sizeof *o->messages, FI_SEND | FI_RECV, 2,
-                     &o->fabric.messages));
+    TRY(ofi_register(e, &o->fabric, o->messages, (RECEIVES + depth) * sizeof *o->messages, FI_SEND | FI_RECV,
+                     o->fabric.key ^ 1, &o->fabric.messages));
     o->data_bytes = wish->data_bytes >= 8 && o->fabric.info->domain_attr->cq_data_size >= 8 ? 8 : 4;
     o->message_max_bytes = o->fabric.info->ep_attr->max_msg_size;
     if (wish->message_max_bytes < o->message_max_bytes)
@@ -235,8 +237,11 @@ static ssize_t issue_signal(struct endpoint *e, struct ofi_put *p, net_slot slot
     struct fi_msg m = {
         .msg_iov = &from, .desc = &desc, .iov_count = 1, .addr = o->peers[p->put.peer].address, .context = p};
 
-    *s = (struct ofi_signal){
-        .tag = ofi_tag(e->config.index, slot), .pieces = p->pieces, .flag = p->put.flag, .value = p->put.value};
+    *s = (struct ofi_signal){.key = e->peers[p->put.peer].address.window_key,
+                             .tag = ofi_tag(e->config.index, slot),
+                             .pieces = p->pieces,
+                             .flag = p->put.flag,
+                             .value = p->put.value};
     return fi_sendmsg(o->fabric.ep, &m, flags_of(p));
 }
 
@@ -377,7 +382,7 @@ static enum status note_received(struct endpoint *e, struct ofi_signal *s)
 {
     struct ofi *o = e->state;
 
-    if (!ofi_arrivals_signal(&o->arrivals, e, s))
+    if (s->key != e->self.window_key || !ofi_arrivals_signal(&o->arrivals, e, s))
         return endpoint_fail(e, ST_IO, NO_PEER, "a signal nobody can have sent: put %08x", s->tag);
     return post_receive(e, s);
 }
@@ -433,6 +438,9 @@ static enum status ofi_poll(struct endpoint *e, uint32_t max)
     ssize_t n = fi_cq_read(o->fabric.cq, entries, READ_MAX);
     net_slot slot;
 
+    if (!o->polled)
+        ofi_shm_unlink(o->fabric.ep);
+    o->polled = true;
     for (ssize_t i = 0; i < n; i++)
         TRY(note(e, &entries[i]));
     if (n == -FI_EAVAIL)

@@ -19,7 +19,7 @@ static const struct option options[] = {
     {"device", OPTION_TEXT, offsetof(struct verbs_options, device), "", 0, 0, NULL,
      "names, with commas between, dealt out to ranks in turn: mlx5_0,mlx5_1; none: the first active one"},
     {"address", OPTION_TEXT, offsetof(struct verbs_options, address), "", 0, 0, NULL,
-     "IP address of the GID to use; none: RoCE v2 first, of an IPv4 address first"},
+     "IP address of the GID to use, or a network it is in, 10.1.0.0/16; none: RoCE v2 first, of an IPv4 address first"},
     {"port", OPTION_COUNT, offsetof(struct verbs_options, port), "1", 1, 255, NULL, "of the device"},
     {"qps", OPTION_COUNT, offsetof(struct verbs_options, qps), "4", 1, VERBS_QPS_MAX, NULL, "queue pairs to each peer"},
     {"ack_timeout", OPTION_TIME, offsetof(struct verbs_options, ack_timeout_ps), "67ms", 8.192e6, 17e12, NULL,

@@ -1,10 +1,11 @@
 #include "backends/net/verbs_device.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "backends/net/network.h"
 
 /* ---- which device ---- */
 
@@ -72,48 +73,39 @@ static bool is_v4(const union ibv_gid *g)
     return memcmp(g->raw, prefix, sizeof prefix) == 0;
 }
 
-static bool is_link_local(const union ibv_gid *g)
-{
-    return g->raw[0] == 0xfe && (g->raw[1] & 0xc0) == 0x80;
-}
-
-static bool is_address(const union ibv_gid *g, const char *address)
-{
-    uint8_t raw[16] = {[10] = 0xff, [11] = 0xff};
-
-    return (inet_pton(AF_INET, address, raw + 12) == 1 || inet_pton(AF_INET6, address, raw) == 1) &&
-           memcmp(g->raw, raw, sizeof raw) == 0;
-}
-
 /* RoCE v2 is routable and what switches are set up for; of its GIDs the one of an IPv4 address, then of a
  * routable IPv6 one.  Indices mean nothing: they differ between hosts and between boots. */
-static int gid_worth(const struct ibv_gid_entry *g, const char *address)
+static int gid_worth(const struct ibv_gid_entry *g, const struct network *n)
 {
-    if (address[0] && !is_address(&g->gid, address))
+    int routable = is_v4(&g->gid) ? 3 : 2;
+
+    if (!network_holds(n, g->gid.raw))
         return 0;
     if (g->gid_type == IBV_GID_TYPE_IB)
         return 1;
-    return (g->gid_type == IBV_GID_TYPE_ROCE_V2 ? 10 : 2) + (is_v4(&g->gid) ? 3 : is_link_local(&g->gid) ? 1 : 2);
+    return (g->gid_type == IBV_GID_TYPE_ROCE_V2 ? 10 : 2) + (network_is_link_local(g->gid.raw) ? 1 : routable);
 }
 
 static enum status choose_gid(struct endpoint *e, const struct verbs_options *o, struct verbs_device *d)
 {
+    struct network n;
     int best = 0;
 
+    if (!network_parse(o->address, &n))
+        return endpoint_fail(e, ST_INPUT, NO_PEER, "address %s: " NETWORK_EXPECTED, o->address);
     for (int i = 0; i < d->port.gid_tbl_len; i++) {
         struct ibv_gid_entry g;
 
-        if (ibv_query_gid_ex(d->context, (uint32_t)o->port, (uint32_t)i, &g, 0) == 0 &&
-            gid_worth(&g, o->address) > best) {
-            best = gid_worth(&g, o->address);
+        if (ibv_query_gid_ex(d->context, (uint32_t)o->port, (uint32_t)i, &g, 0) == 0 && gid_worth(&g, &n) > best) {
+            best = gid_worth(&g, &n);
             d->gid = g;
         }
     }
     if (best > 0)
         return ST_OK;
     return endpoint_fail(e, ST_ENVIRONMENT, NO_PEER, "%s port %u has no GID%s%s",
-                         ibv_get_device_name(d->context->device), (unsigned)o->port,
-                         o->address[0] ? " of address " : "", o->address);
+                         ibv_get_device_name(d->context->device), (unsigned)o->port, o->address[0] ? " in " : "",
+                         o->address);
 }
 
 /* ---- memory ---- */

@@ -10,8 +10,9 @@
 #include "backends/net/way_transport.h"
 #include "core/clock.h"
 
-#define SETUP_TIMEOUTS 3 /* that the others may take to come to the beginning */
-#define END_S 2          /* that ending may take when the run has failed already */
+#define SETUP_TIMEOUTS 3  /* that the others may take longer to come to the beginning */
+#define END_NS 2000000000 /* that ending may take when the run has failed already */
+#define JOIN_NS 200000
 
 uint32_t way_ranks_here(const struct job *job, uint32_t *first_out)
 {
@@ -55,6 +56,12 @@ static bool is_late(const struct way *w)
     return w->meet_by_ns > 0 && clock_now_ns() > w->meet_by_ns;
 }
 
+/* From now on the others are waited for: what was done before is no time of theirs. */
+static void begin_waiting(struct way *w)
+{
+    w->meet_by_ns = w->met ? 0 : clock_now_ns() + w->config.timeout_ps / 1000 * SETUP_TIMEOUTS;
+}
+
 static bool gives_up(void *way)
 {
     return is_stopped(way) || is_late(way);
@@ -75,7 +82,6 @@ enum status way_open(struct way *w, const struct way_config *c, char why[WAY_WHY
     *w = (struct way){.config = *c};
     w->rank_count = way_ranks_here(c->job, &w->first_rank);
     w->endpoints = calloc(w->rank_count, sizeof *w->endpoints);
-    w->meet_by_ns = clock_now_ns() + c->timeout_ps / 1000 * SETUP_TIMEOUTS;
     pthread_mutex_init(&w->lock, NULL);
     if (!w->endpoints) {
         snprintf(why, WAY_WHY_BYTES, "%s: no memory for the way between nodes", c->backend);
@@ -139,19 +145,28 @@ void way_close(struct way *w)
     *w = (struct way){0};
 }
 
+/* Looks now and then: a join with a limit would take it from the clock of the day, which may be set meanwhile. */
+static bool join_until(pthread_t thread, uint64_t until_ns)
+{
+    while (pthread_tryjoin_np(thread, NULL) != 0) {
+        if (clock_now_ns() > until_ns)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = JOIN_NS}, NULL);
+    }
+    return true;
+}
+
 void way_run_bounded(struct way *w, void *(*fn)(void *arg), void *arg)
 {
-    struct timespec until;
+    uint64_t limit_ns = END_NS + (is_stopped(w) ? 0 : w->config.timeout_ps / 1000);
     pthread_t thread;
 
     if (w->stuck)
         return;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)(is_stopped(w) ? END_S : w->config.timeout_ps / 1000000000000 + END_S);
     if (pthread_create(&thread, NULL, fn, arg) != 0)
         fn(arg);
     else
-        w->stuck = pthread_timedjoin_np(thread, NULL, &until) != 0;
+        w->stuck = !join_until(thread, clock_now_ns() + limit_ns);
 }
 
 /* ---- other nodes ---- */
@@ -197,8 +212,10 @@ static enum status connect_here(struct way *w)
 
 enum status way_connect(struct way *w, char why[WAY_WHY_BYTES])
 {
-    enum status st = way_is_across(w) ? mesh_connect(w->endpoints, w->rank_count, &w->nodes) : connect_here(w);
+    enum status st;
 
+    begin_waiting(w);
+    st = way_is_across(w) ? mesh_connect(w->endpoints, w->rank_count, &w->nodes) : connect_here(w);
     return st < 0 ? tell_connect(w, st, why) : ST_OK;
 }
 
@@ -207,6 +224,7 @@ enum status way_agree(struct way *w, bool *all, char why[WAY_WHY_BYTES])
     bool *everybody = calloc(w->nodes.size + 1, sizeof *everybody), mine = *all;
     enum status st = ST_MEMORY;
 
+    begin_waiting(w);
     if (everybody && way_is_across(w))
         st = bootstrap_allgather(&w->nodes, &mine, sizeof mine, everybody);
     else if (everybody)
@@ -224,10 +242,11 @@ enum status way_meet(struct way *w, char why[WAY_WHY_BYTES])
     if (!way_is_across(w))
         return ST_OK;
     pthread_mutex_lock(&w->lock);
+    begin_waiting(w);
     st = bootstrap_barrier(&w->nodes);
     if (st < 0)
         st = tell_nodes(w, st, why);
-    w->meet_by_ns = 0;
+    w->met = true;
     pthread_mutex_unlock(&w->lock);
     return st;
 }

@@ -57,7 +57,7 @@ struct way_config {
     const char *loopback_text;        /* its options where the scenario has none; read by way_open() alone */
     uint32_t depth;                   /* puts of a rank on their way at a time */
     uint64_t timeout_ps;              /* without progress a run ends; peers have half of it, and three times
-                                         as long to come to the beginning */
+                                         as long to come to the beginning once this process waits there */
     /* Whether the run ends anyhow; asked while others are waited for, from the thread that waits. */
     bool (*stopped)(void *owner);
     void *owner;
@@ -71,6 +71,7 @@ struct way {
     struct endpoint **endpoints; /* by place among the ranks here */
     struct bootstrap nodes;      /* no ops: all nodes are here */
     pthread_mutex_t lock;        /* of `nodes` */
+    bool met;                    /* all have come to the beginning */
     uint64_t meet_by_ns;         /* those who have not come by then have failed; 0: no limit */
     bool stuck;                  /* a call of the transport did not return, and its thread may use all this */
 };

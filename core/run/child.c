@@ -47,11 +47,13 @@ const volatile sig_atomic_t *child_interrupt(void)
 }
 
 /* Ctrl-C reaches the whole foreground group: the parent decides what happens to its children. */
-static void child_main(child_fn *fn, void *arg, int pipe_fd, struct run_result *result)
+static void child_main(child_fn *fn, void *arg, pid_t parent, int pipe_fd, struct run_result *result)
 {
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(1); /* it died before */
     fn(arg, result);
     fflush(stdout);
     fflush(stderr);
@@ -60,8 +62,8 @@ static void child_main(child_fn *fn, void *arg, int pipe_fd, struct run_result *
 
 enum status child_start(struct child *c, child_fn *fn, void *arg, uint64_t timeout_ns, struct run_result *result)
 {
+    pid_t parent = getpid(), pid;
     int ends[2];
-    pid_t pid;
 
     if (pipe(ends) != 0) {
         log_error("cannot create a pipe: %s", strerror(errno));
@@ -79,7 +81,7 @@ enum status child_start(struct child *c, child_fn *fn, void *arg, uint64_t timeo
     }
     if (pid == 0) {
         close(ends[0]);
-        child_main(fn, arg, ends[1], result);
+        child_main(fn, arg, parent, ends[1], result);
     }
     close(ends[1]);
     *c = (struct child){.pid = pid,
@@ -118,6 +120,8 @@ static void explain(struct child *c, int how)
         snprintf(text, sizeof text, "no result after %.3g s of real time: killed (--timeout sets the limit)",
                  (double)c->timeout_ns / 1e9);
         fail(c->result, ST_HANG, text);
+    } else if (c->asked && WIFSIGNALED(how) && (WTERMSIG(how) == SIGTERM || WTERMSIG(how) == SIGKILL)) {
+        fail(c->result, ST_INTERRUPTED, ""); /* it did not say where it stood */
     } else if (WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL) {
         fail(c->result, ST_MEMORY,
              "the run was killed by signal 9, most likely by the kernel for lack of memory: "

@@ -7,12 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/build.h"
 #include "core/clock.h"
 #include "core/log.h"
 #include "core/run/run.h"
 
 #define POLL_MS 1
-#define TIMEOUT_FIRST_NS 60000000000u /* to exchange names */
+#define TIMEOUT_FIRST_NS 60000000000u /* to greet */
 
 /* ---- who started us ---- */
 
@@ -202,15 +203,41 @@ static enum status refuse(const struct start *s, const struct launcher *l, uint3
     return ST_ENVIRONMENT;
 }
 
-static enum status exchange_hosts(struct nodes *n)
+/* What is said first: all that follows means the same only to the same version. */
+struct greeting {
+    char host[NODE_HOST_BYTES];
+    char version[64];
+};
+
+static enum status take_greetings(struct nodes *n, const struct greeting *all)
 {
-    char host[NODE_HOST_BYTES] = "";
+    const struct greeting *mine = &all[n->node];
+
+    for (uint32_t i = 0; i < n->count; i++)
+        memcpy(n->hosts[i], all[i].host, sizeof n->hosts[i]);
+    for (uint32_t i = 0; i < n->count; i++)
+        if (memcmp(all[i].version, mine->version, sizeof mine->version) != 0) {
+            log_error("node %u on %s runs another version of mkernel, %.63s, than node %u on %s, %s", i, all[i].host,
+                      all[i].version, n->node, mine->host, mine->version);
+            return ST_ENVIRONMENT;
+        }
+    return ST_OK;
+}
+
+static enum status greet(struct nodes *n)
+{
+    struct greeting *all = calloc(n->count, sizeof *all), mine = {.host = ""};
+    enum status st = ST_MEMORY;
 
     n->hosts = calloc(n->count, sizeof *n->hosts);
-    if (!n->hosts)
-        return ST_MEMORY;
-    gethostname(host, sizeof host - 1);
-    return nodes_gather(n, host, sizeof host, n->hosts);
+    gethostname(mine.host, sizeof mine.host - 1);
+    snprintf(mine.version, sizeof mine.version, "%s %s", build_version, build_commit);
+    if (all && n->hosts)
+        st = nodes_gather(n, &mine, sizeof mine, all);
+    if (st >= 0)
+        st = take_greetings(n, all);
+    free(all);
+    return st;
 }
 
 /* Launchers like to give a process one core; here it has many threads, which would wait for each other. */
@@ -244,7 +271,7 @@ enum status nodes_open(struct nodes *n, const struct launcher *launcher)
     if (n->count != s.count)
         return refuse(&s, launcher, n->count);
     warn_of_binding(&s);
-    return exchange_hosts(n);
+    return greet(n);
 }
 
 void nodes_close(struct nodes *n)

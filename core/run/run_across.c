@@ -47,6 +47,14 @@ static void attend(struct part *p, struct child *c, const struct run_config *con
     }
 }
 
+/* Not from outside, but because another node has failed, which says why. */
+static void say_stopped(struct run_result *mine)
+{
+    mine->status = ST_IO;
+    if (mine->report[0] == 0)
+        snprintf(mine->report, sizeof mine->report, "stopped, because another node has failed");
+}
+
 static enum status run_here(struct nodes *n, const struct run_unit *u, const struct run_config *config,
                             struct run_result *mine)
 {
@@ -61,6 +69,8 @@ static enum status run_here(struct nodes *n, const struct run_unit *u, const str
         attend(&p, &c, config);
     else
         mine->status = st;
+    if (mine->status == ST_INTERRUPTED && !*config->interrupted)
+        say_stopped(mine);
     if (mine->status < 0) {
         char text[RELAY_TEXT_BYTES];
 

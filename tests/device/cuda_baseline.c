@@ -43,8 +43,9 @@ static void give_each_a_device(void)
         vary_case(variation_count);
 }
 
-static enum status measure(const struct kernel *k, struct world world, const struct problem *problem,
-                           enum baseline which, enum timing_mode mode, struct run_result *r)
+static enum status measure_with(const char *text, const struct kernel *k, struct world world,
+                                const struct problem *problem, enum baseline which, enum timing_mode mode,
+                                struct run_result *r)
 {
     void *options = calloc(1, cuda_backend.options_size);
     struct job job = {
@@ -59,11 +60,17 @@ static enum status measure(const struct kernel *k, struct world world, const str
     };
     enum status st;
 
-    harness_options(cuda_backend.options, options, "");
+    harness_options(cuda_backend.options, options, text);
     st = cuda_backend.baseline(&job, which, r);
     ck_assert_int_eq(st, r->status);
     free(options);
     return st;
+}
+
+static enum status measure(const struct kernel *k, struct world world, const struct problem *problem,
+                           enum baseline which, enum timing_mode mode, struct run_result *r)
+{
+    return measure_with("", k, world, problem, which, mode, r);
 }
 
 static void check_exact(const struct run_result *r, const struct kernel *k, uint32_t ranks, const struct problem *s)
@@ -99,6 +106,20 @@ START_TEST(baseline_is_exact)
     measure(k, (struct world){1, ranks}, problem, which, TIMING_ISOLATED, r);
     if (!is_left_out(r, which))
         check_exact(r, k, ranks, problem);
+    free(r);
+}
+END_TEST
+
+/* A GPU's shares are devices, though not CUDA's. */
+START_TEST(streams_take_shares)
+{
+    const struct kernel *k = gemm_kernel(_i);
+    struct run_result *r = calloc(1, sizeof *r);
+
+    if (vary_case)
+        vary_case(0); /* one GPU */
+    measure_with("devices=2 shares=2", k, (struct world){1, 2}, &problems[0], BASELINE_STREAMS, TIMING_ISOLATED, r);
+    check_exact(r, k, 2, &problems[0]);
     free(r);
 }
 END_TEST
@@ -236,6 +257,7 @@ TCase *cuda_baseline_tests(int variations, void (*vary)(int i))
     vary_case = vary;
     tcase_add_loop_test(tc, baseline_is_exact, 0,
                         variations * gemm_kernel_count() * COUNT(worlds) * COUNT(problems) * 2);
+    tcase_add_loop_test(tc, streams_take_shares, 0, gemm_kernel_count());
     tcase_add_loop_test(tc, attention_is_right, 0, COUNT(worlds) * COUNT(attentions) * 2);
     tcase_add_loop_test(tc, experts_are_right, 0, COUNT(worlds) * MOE_PROBLEMS * COUNT(moe_kernels));
     tcase_add_loop_test(tc, overflow_is_dropped_or_an_error, 0, COUNT(worlds) * 2 * COUNT(moe_kernels));

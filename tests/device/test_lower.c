@@ -117,6 +117,24 @@ static void check_scopes(const struct program *p, const struct placement *ranks,
     free(signals);
 }
 
+/* The interpreter's fetcher relies on it: a task's links are found without the task, and there are all its waits. */
+static void check_links_per_task(const struct program *p, const struct lowered *l)
+{
+    const struct gpu_task *tasks = l->tasks.items;
+
+    for (uint32_t q = 0; q < world_ranks(p->world) * p->queue_count; q++) {
+        uint64_t first = l->queue_first[q];
+        uint64_t length = program_queue_length(p, q / p->queue_count, q % p->queue_count);
+        uint64_t each = lowered_links_per_task(l, first, length);
+
+        for (uint64_t i = 0; i < length && each > 0; i++) {
+            ck_assert_uint_eq(tasks[first + i].links, tasks[first].links + i * each);
+            ck_assert_uint_le(tasks[first + i].entry_waits, each);
+            ck_assert_uint_le(tasks[first + i].links + each, l->links.count);
+        }
+    }
+}
+
 static void lower_case(const struct lowering_case *c, struct program *p, struct lowered *l)
 {
     struct placement ranks[RANKS_MAX];
@@ -132,6 +150,7 @@ static void lower_case(const struct lowering_case *c, struct program *p, struct 
     for (size_t i = 0; i < l->tasks.count; i++)
         check_task(l, (const struct gpu_task *)l->tasks.items + i);
     check_scopes(p, ranks, l);
+    check_links_per_task(p, l);
 }
 
 static const struct world worlds[] = {{1, 1}, {1, 4}, {2, 2}, {4, 1}, {2, 4}};
@@ -200,6 +219,37 @@ START_TEST(signals_to_a_flag_agree_on_their_scope)
     ck_assert(links[0].signal.system); /* as rank 2 needs it */
     ck_assert(links[1].signal.system);
     ck_assert(!links[2].signal.system);
+    lowered_free(&l);
+    program_fini(&p);
+}
+END_TEST
+
+/* Also the last one's, behind which no other task begins, and those of a queue's only task. */
+START_TEST(links_per_task_count_for_every_task)
+{
+    static const struct {
+        uint32_t tasks, last_waits, each;
+    } rows[] = {{0, 0, 0}, {1, 4, 5}, {2, 1, 2}, {2, 4, 0}, {3, 1, 2}, {3, 0, 0}};
+    struct placement ranks[RANKS_MAX];
+    struct program p = {0};
+    struct lowered l;
+    uint32_t queue;
+
+    script_init(&p, (struct world){1, 1});
+    program_add_flags(&p, "f", 4);
+    queue = script_queue_and_crew(&p, "main");
+    for (uint32_t i = 0; i < rows[_i].tasks; i++) {
+        struct task *t = script_task(&p, 0, queue, OP_NOP, 0, 0);
+        uint32_t waits = i + 1 < rows[_i].tasks ? 1 : rows[_i].last_waits;
+
+        for (uint32_t w = 0; w < waits; w++)
+            task_wait(t, w, 1, 1);
+        task_signal(t, 0, 0, 1);
+    }
+    place_ranks(ranks);
+    ck_assert_int_eq(lower_program(&p, ranks, &l), ST_OK);
+    ck_assert_uint_eq(lowered_links_per_task(&l, 0, rows[_i].tasks), rows[_i].each);
+    check_links_per_task(&p, &l);
     lowered_free(&l);
     program_fini(&p);
 }
@@ -371,6 +421,7 @@ int main(void)
         count++;
     tcase_add_loop_test(tc, kernel_lowers, 0, count);
     tcase_add_test(tc, signals_to_a_flag_agree_on_their_scope);
+    tcase_add_loop_test(tc, links_per_task_count_for_every_task, 0, 6);
     tcase_add_loop_test(tc, tasks_take_the_best_way, 0, COUNT(ways));
     tcase_add_loop_test(tc, programs_need_what_they_have, 0, COUNT(needs));
     tcase_add_loop_test(tc, rows_by_index_take_the_best_way, 0, 2);

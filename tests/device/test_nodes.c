@@ -21,6 +21,7 @@
 #include "backends/net/transport.h"
 #include "harness.h"
 #include "kernels/kernels.h"
+#include "late_puts.h"
 #include "pair.h"
 
 #include "../suite.h"
@@ -340,6 +341,29 @@ START_TEST(a_hang_on_one_node_is_told_on_both)
 }
 END_TEST
 
+/* ---- puts that nobody waits for ---- */
+
+START_TEST(a_node_stays_until_its_peers_puts_have_come)
+{
+    struct pair_outcome outcomes[2];
+
+    if (!can_run("transport=ofi"))
+        return;
+    pair_run(&(struct pair_trial){.backend = &cuda_backend,
+                                  .kernel = &late_puts_kernel,
+                                  .gpus = 1,
+                                  .timing = {.mode = TIMING_ISOLATED, .iterations = 1},
+                                  .params = "",
+                                  .options = "transport=ofi"},
+             outcomes);
+    for (int node = 0; node < 2; node++) {
+        ck_assert_msg(outcomes[node].status == ST_OK, "node %d: %s", node, outcomes[node].report);
+        ck_assert_uint_eq(outcomes[node].puts, LATE_PUTS);
+        ck_assert_uint_eq(outcomes[node].puts_completed, LATE_PUTS);
+    }
+}
+END_TEST
+
 static void add_tests(TCase *c)
 {
     int ways = getenv("MKERNEL_TEST_FEW") ? 2 : COUNT(way_rows);
@@ -347,6 +371,7 @@ static void add_tests(TCase *c)
     tcase_add_loop_test(c, two_processes_are_exact, 0, COUNT(kernel_rows) * ways);
     tcase_add_loop_test(c, what_cannot_be_is_refused, 0, COUNT(refusals));
     tcase_add_loop_test(c, one_process_is_exact, 0, COUNT(kernel_rows) * COUNT(one_process_rows));
+    tcase_add_test(c, a_node_stays_until_its_peers_puts_have_come);
     tcase_add_test(c, a_dead_node_ends_the_run_on_both);
     tcase_add_test(c, a_hang_on_one_node_is_told_on_both);
 }

@@ -88,6 +88,7 @@ static void run_unit_here(struct run_unit *unit, struct pair_outcome *out)
         out->status = unit->result->status;
         out->checked = unit->result->elements_checked;
         out->puts = unit->result->puts;
+        out->puts_completed = unit->result->proxy.latency.count;
         memcpy(out->report, unit->result->report, sizeof unit->result->report);
         memcpy(out->model, unit->result->model, sizeof unit->result->model);
         free(unit->result);

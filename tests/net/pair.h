@@ -24,7 +24,7 @@ struct pair_outcome {
     enum status status;
     char report[sizeof((struct run_result *)0)->report];
     char model[sizeof((struct run_result *)0)->model];
-    uint64_t checked, puts;
+    uint64_t checked, puts, puts_completed;
 };
 
 /* Both nodes', by node.  Returns how many seconds it took. */

@@ -24,6 +24,7 @@
 #include "backends/net/transport.h"
 #include "core/clock.h"
 #include "kernels/kernels.h"
+#include "late_puts.h"
 #include "pair.h"
 
 #include "../suite.h"
@@ -301,6 +302,76 @@ START_TEST(a_fault_ends_the_run_on_both_nodes)
 }
 END_TEST
 
+/* ---- puts that nobody waits for ---- */
+
+/* Both nodes' workers are done long before the puts. */
+START_TEST(a_node_stays_until_its_peers_puts_have_come)
+{
+    const struct pair_trial trial = {
+        .backend = &cpu_backend,
+        .kernel = &late_puts_kernel,
+        .gpus = 1,
+        .timing = {.mode = TIMING_PIPELINED, .iterations = 1},
+        .params = "",
+        .options = transport,
+    };
+    double seconds;
+
+    if (!can_run())
+        return;
+    if (has_to_run)
+        late_puts_elements = 1 << 17; /* an emulated network */
+    seconds = pair_run(&trial, outcomes);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_msg(outcomes[i].status == ST_OK, "node %d: %s", i, outcomes[i].report);
+        ck_assert_uint_eq(outcomes[i].puts, LATE_PUTS);
+        ck_assert_msg(outcomes[i].puts_completed == LATE_PUTS, "%d of %d puts are complete after %.1f s",
+                      (int)outcomes[i].puts_completed, LATE_PUTS, seconds);
+    }
+}
+END_TEST
+
+/* ---- a node that is at something else when the other fails ---- */
+
+static bool is_deaf;
+
+static enum status busy_run(const struct job *job, struct run_result *r)
+{
+    r->status = job->nodes->node == 1 ? ST_IO : ST_INTERRUPTED;
+    snprintf(r->report, sizeof r->report, "%s", job->nodes->node == 1 ? "it broke" : "rank 0 was under way");
+    while (job->nodes->node == 0 && (is_deaf || !*job->interrupted))
+        pause_ms(10);
+    return r->status;
+}
+
+/* That is stopped, and the run has failed, not been interrupted; nor was it for lack of memory. */
+START_TEST(a_busy_node_does_not_hide_the_failure)
+{
+    struct pair_trial trial = {
+        .backend = &faulty_backend,
+        .kernel = &ag_gemm_kernel,
+        .problem = {.m = 64, .n = 32, .k = 64},
+        .gpus = 1,
+        .timing = {.mode = TIMING_PIPELINED, .iterations = 1},
+        .params = "tile_m=16 tile_n=16",
+        .options = "",
+    };
+
+    is_deaf = _i;
+    faulty_backend = cpu_backend;
+    faulty_backend.run = busy_run;
+    pair_run(&trial, outcomes);
+    for (int i = 0; i < 2; i++) {
+        const struct pair_outcome *o = &outcomes[i];
+
+        ck_assert_msg(o->status == ST_IO, "node %d: %s: %s", i, status_text(o->status), o->report);
+        ck_assert_msg(strstr(o->report, "it broke") && strstr(o->report, is_deaf ? "stopped" : "under way") &&
+                          !strstr(o->report, "memory"),
+                      "node %d: %s", i, o->report);
+    }
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     Suite *s = suite_create("faults between nodes");
@@ -315,6 +386,8 @@ int main(int argc, char **argv)
     suite_add_tcase(s, tc);
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, nothing_breaks);
+    tcase_add_test(tc, a_node_stays_until_its_peers_puts_have_come);
+    tcase_add_loop_test(tc, a_busy_node_does_not_hide_the_failure, 0, 2);
     tcase_add_loop_test(tc, a_fault_ends_the_run_on_both_nodes, 0, rows_that_fit);
     return suite_run(s);
 }

@@ -307,18 +307,17 @@ static void must_name_peer(const struct member *m, enum status st, const char *n
     must(member_poll((struct member *)m) == st, "the error does not stay");
 }
 
-/* libfabric's shm leaves the region of a killed process behind, 16 MiB; peers that have mapped it do not mind. */
-static void remove_own_regions(void)
+/* Nothing that a process which is killed would leave behind. */
+static bool has_no_regions(void)
 {
     char pattern[64];
     glob_t found;
+    bool none;
 
     snprintf(pattern, sizeof pattern, "/dev/shm/%d:*", (int)getpid());
-    if (glob(pattern, 0, NULL, &found) != 0)
-        return;
-    for (size_t i = 0; i < found.gl_pathc; i++)
-        unlink(found.gl_pathv[i]);
+    none = glob(pattern, 0, NULL, &found) == GLOB_NOMATCH;
     globfree(&found);
+    return none;
 }
 
 static int lose_peer(struct bootstrap *b, void *setting)
@@ -333,7 +332,7 @@ static int lose_peer(struct bootstrap *b, void *setting)
     if (b->rank == 0)
         must_name_peer(m, member_put_until_error(m, 1), "member 1");
     else if (!s->transport->in_process) {
-        remove_own_regions();
+        must(has_no_regions(), "shared memory still has a name");
         raise(SIGKILL);
     }
     member_close(m);
@@ -387,6 +386,40 @@ static int put_with_wrong_key(struct bootstrap *b, void *setting)
 START_TEST(a_wrong_key_is_an_error_with_the_peers_name)
 {
     run(put_with_wrong_key, _i, 2);
+}
+END_TEST
+
+/* Whoever of the two notices. */
+static int raise_with_wrong_key(struct bootstrap *b, void *setting)
+{
+    struct member *m = member_open(setting, b, 4096, 4, 4, SILENT_S);
+    struct endpoint_address a = address_of_peer(m);
+
+    if (b->rank == 0) {
+        a.window_key ^= 0x5a5a;
+        a.flags_key ^= 0x5a5a;
+    }
+    must(endpoint_connect(m->e, 1 - b->rank, &a) >= 0, "%s", endpoint_error(m->e));
+    must(bootstrap_barrier(b) >= 0, "%s", b->error);
+    if (b->rank == 0) {
+        enum status st = member_put(m, &(struct put){.peer = 1, .value = 1}, 1);
+
+        for (int i = 0; i < 1000 && st >= 0 && m->completed == 0; i++) {
+            st = member_poll(m);
+            usleep(1000);
+        }
+        must(bootstrap_barrier(b) >= 0, "%s", b->error);
+    } else {
+        must(mesh_barrier(&m->e, 1, b) >= 0 || endpoint_error(m->e)[0], "no barrier");
+        must(m->flags[0] == 0, "the flag was raised");
+    }
+    member_close(m);
+    return 0;
+}
+
+START_TEST(a_wrong_key_raises_no_flag)
+{
+    run(raise_with_wrong_key, _i, 2);
 }
 END_TEST
 
@@ -597,6 +630,7 @@ static void add_faults(TCase *tc, int n)
 {
     tcase_add_loop_test(tc, a_peer_that_dies_is_an_error_with_its_name, 0, n);
     tcase_add_loop_test(tc, a_wrong_key_is_an_error_with_the_peers_name, 0, n);
+    tcase_add_loop_test(tc, a_wrong_key_raises_no_flag, 0, n);
     tcase_add_loop_test(tc, a_closed_peer_is_an_error_with_its_name, 0, n);
     tcase_add_loop_test(tc, both_ends_have_to_speak_the_same, 0, n);
     tcase_add_loop_test(tc, gpu_memory_is_refused_or_registered_without_a_dma_buf, 0, n);

@@ -132,6 +132,57 @@ START_TEST(what_was_started_has_to_be_found)
 }
 END_TEST
 
+/* ---- a launcher whose other member says what this one says, or nearly ---- */
+
+static uint8_t echo[4096];
+static size_t echo_bytes;
+static bool speaks_otherwise;
+
+static enum status echo_send(void *state, uint32_t to, const void *data, size_t bytes)
+{
+    (void)state, (void)to;
+    ck_assert_uint_le(bytes, sizeof echo);
+    memcpy(echo, data, echo_bytes = bytes);
+    for (size_t i = bytes; speaks_otherwise && i-- > 0;)
+        if (echo[i] != 0) {
+            echo[i] ^= 1; /* the end of its version */
+            break;
+        }
+    return ST_OK;
+}
+
+static bool echo_receive(void *state, uint32_t *from, void **data, size_t *bytes)
+{
+    (void)state;
+    if (echo_bytes == 0)
+        return false;
+    *from = 1;
+    *data = malloc(echo_bytes);
+    memcpy(*data, echo, echo_bytes);
+    *bytes = echo_bytes;
+    echo_bytes = 0;
+    return true;
+}
+
+static const struct launcher echoing = {"echoing", silent_open, echo_send, echo_receive, silent_close};
+
+START_TEST(only_the_same_version_will_do)
+{
+    struct nodes n;
+    char said[512];
+
+    clearenv();
+    setenv("PMI_RANK", "0", 1);
+    setenv("PMI_SIZE", "2", 1);
+    speaks_otherwise = _i;
+    stderr_capture_begin();
+    ck_assert_int_eq(nodes_open(&n, &echoing), _i ? ST_ENVIRONMENT : ST_OK);
+    stderr_capture_end(said, sizeof said);
+    ck_assert_int_eq(strstr(said, "runs another version of mkernel") != NULL, _i);
+    nodes_close(&n);
+}
+END_TEST
+
 START_TEST(who_does_not_answer_is_named)
 {
     char hosts[2][NODE_HOST_BYTES] = {"a", "b"}, said[512];
@@ -167,6 +218,7 @@ int main(void)
     tcase_add_test(tc, the_innermost_launcher_counts);
     tcase_add_test(tc, alone_needs_no_launcher);
     tcase_add_test(tc, what_was_started_has_to_be_found);
+    tcase_add_loop_test(tc, only_the_same_version_will_do, 0, 2);
     tcase_add_test(tc, who_does_not_answer_is_named);
     tcase_add_test(tc, an_interrupt_ends_waiting);
     suite_add_tcase(s, tc);
