@@ -58,8 +58,11 @@ fi
 [ -e results ] && fail "a refused scenario left results behind"
 
 # Nothing is called proved that was not.
-expect 5 '0 of 0 programs proved, 3 points not proved' verify small.yaml --set problem.m=1000000000
+expect 5 '0 of 0 programs proved, 3 points not proved' verify small.yaml --set problem.m=200000000
+# Nor is anything timed that no GPU of the machine can hold.
+expect 2 'small.yaml:5:3: the buffers of this program take 640.* GB of each GPU; expected at most the 141 GB' \
+    run small.yaml --set problem.m=1000000000
 
 expect 5 'needs up to .*\([0-9]+ bytes\)' run small.yaml --memory 1KiB
-expect 4 'no result after .* s of real time' run small.yaml --timeout 1ms --output none
+expect 4 'no result after .* s of real time' run small.yaml --set problem.m=200000000 --timeout 200ms --output none
 finish
