@@ -34,12 +34,20 @@ point 9 done 100 100 | file e.jsonl
 expect 2 'no point in common' compare a.jsonl e.jsonl
 { point 1 done 1 1; point 1 done 2 2; } | file twins.jsonl
 expect 2 'twins.jsonl:3: the same point as in line 2' compare a.jsonl twins.jsonl
+# What one file sweeps and the other does not know cannot be paired; where nothing is to be paired it does no harm.
+{ point 1 done 1 1 ',"params.new":"7"'; point 1 done 2 2 ',"params.new":"8"'; } | file sweep.jsonl
+expect 2 'sweep.jsonl:3: differs from line 2 in params.new, which a.jsonl does not know: .*; expected one value' \
+    compare a.jsonl sweep.jsonl
+expect 2 'compare: e.jsonl and sweep.jsonl have no point in common' compare e.jsonl sweep.jsonl
 
 # Runs of the command itself, and other machines
 expect 0 . run small.yaml --output r.jsonl
 expect 0 '^4 points in common: 0 slower' compare r.jsonl r.jsonl
 expect 0 . run small.yaml --output h.jsonl --set machine=hgx-h200-efa
 expect 3 'on hgx-h200-efa' compare r.jsonl h.jsonl
+
+expect 0 . import nccl-tests "$SOURCE/tests/fuzz/corpus_nccl_tests/all-gather-2x8.txt" --output nccl.jsonl
+expect 2 'r.jsonl and nccl.jsonl have no point in common' compare r.jsonl nccl.jsonl
 
 # What is no result file
 expect 2 'a folder' compare a.jsonl .
