@@ -8,6 +8,7 @@
 #include "core/cli/match.h"
 #include "core/cli/table.h"
 #include "core/log.h"
+#include "core/parse/csv.h"
 
 struct order {
     const char *junit;
@@ -70,9 +71,14 @@ static void print_csv(const struct matches *m)
     printf("kernel,variant,program,point,a_us,b_us,change_percent,spread_percent,verdict\n");
     for (size_t i = 0; i < m->count; i++) {
         const struct match *x = &m->items[i];
+        const char *const texts[] = {x->a->kernel, x->a->variant, x->a->program, x->name};
 
-        printf("%s,%s,%s,\"%s\",%.6f,%.6f,%.4f,%.4f,%s\n", x->a->kernel, x->a->variant, x->a->program, x->name,
-               x->a->median_us, x->b->median_us, 100 * x->change, 100 * x->spread, match_verdict_word(x->verdict));
+        for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+            csv_put(texts[t], stdout);
+            putchar(',');
+        }
+        printf("%.6f,%.6f,%.4f,%.4f,%s\n", x->a->median_us, x->b->median_us, 100 * x->change, 100 * x->spread,
+               match_verdict_word(x->verdict));
     }
 }
 

@@ -119,22 +119,39 @@ static int compare_keyed(const void *a, const void *b)
     return by_key != 0 ? by_key : (x->point->line > y->point->line) - (x->point->line < y->point->line);
 }
 
-static struct keyed *sort_points(const struct common *c, const struct records *r)
+/* What is left of a file's points, by key. */
+struct side {
+    const struct records *records;
+    struct keyed *all, *next;
+    size_t left;
+};
+
+/* A baseline that its backend does not have is not there, rather than failed. */
+static bool was_skipped(const struct records_point *p)
+{
+    const char *verdict = json_string_value(json_object_get(p->json, "verdict"));
+
+    return verdict && strcmp(verdict, "skipped") == 0;
+}
+
+static struct side sort_points(const struct common *c, const struct records *r)
 {
     struct keyed *k = calloc(r->point_count + 1, sizeof *k);
+    size_t count = 0;
 
     assert(k);
     for (size_t i = 0; i < r->point_count; i++)
-        k[i] = (struct keyed){print_keys(c, &r->points[i], true), &r->points[i]};
-    qsort(k, r->point_count, sizeof *k, compare_keyed);
-    return k;
+        if (!was_skipped(&r->points[i]))
+            k[count++] = (struct keyed){print_keys(c, &r->points[i], true), &r->points[i]};
+    qsort(k, count, sizeof *k, compare_keyed);
+    return (struct side){r, k, k, count};
 }
 
-static void free_keyed(struct keyed *k, size_t count)
+static void free_side(struct side *s)
 {
-    for (size_t i = 0; i < count; i++)
-        free(k[i].key);
-    free(k);
+    for (struct keyed *k = s->all; k < s->next + s->left; k++)
+        free(k->key);
+    free(s->all);
 }
 
 /* A key in which two points of one file differ though their names are the same; NULL: there is none. */
@@ -202,13 +219,6 @@ static int compare_matches(const void *a, const void *b)
     return (x->a->line > y->a->line) - (x->a->line < y->a->line);
 }
 
-/* What is left of a file's points, by key. */
-struct side {
-    const struct records *records;
-    const struct keyed *next;
-    size_t left;
-};
-
 static bool has_twin(const struct side *s)
 {
     return s->left > 1 && strcmp(s->next[0].key, s->next[1].key) == 0;
@@ -248,14 +258,14 @@ static enum status merge(const struct common *c, struct side a, struct side b, d
 enum status matches_find(const struct records *a, const struct records *b, double threshold, struct matches *out)
 {
     struct common c = {keys_of(a), keys_of(b)};
-    struct keyed *ka = sort_points(&c, a), *kb = sort_points(&c, b);
+    struct side of_a = sort_points(&c, a), of_b = sort_points(&c, b);
     enum status st;
 
     *out = (struct matches){.items = calloc(a->point_count + 1, sizeof *out->items)};
     assert(out->items);
-    st = merge(&c, (struct side){a, ka, a->point_count}, (struct side){b, kb, b->point_count}, threshold, out);
-    free_keyed(ka, a->point_count);
-    free_keyed(kb, b->point_count);
+    st = merge(&c, of_a, of_b, threshold, out);
+    free_side(&of_a);
+    free_side(&of_b);
     json_decref(c.a);
     json_decref(c.b);
     if (st < 0)

@@ -195,9 +195,8 @@ enum status scenario_parse(const char *path, const char *text, size_t text_bytes
     *out = (struct scenario){.source = NULL};
     TRY(name_scenario(out, path));
     out->source = calloc(1, sizeof *out->source);
-    if (!out->source)
-        return out_of_memory(out);
-    st = yaml_parse(path, text, text_bytes, out->source);
+    out->text = strndup(text, text_bytes);
+    st = out->source && out->text ? yaml_parse(path, text, text_bytes, out->source) : out_of_memory(out);
     if (st == ST_OK)
         st = apply_overrides(out, backend_override, sets, set_count);
     if (st == ST_OK)
@@ -232,6 +231,7 @@ void scenario_fini(struct scenario *s)
     if (s->source)
         yaml_fini(s->source);
     free(s->source);
+    free(s->text);
     *s = (struct scenario){.source = NULL};
 }
 

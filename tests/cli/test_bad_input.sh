@@ -49,6 +49,14 @@ expect 2 'binary.yaml' run binary.yaml
 head -c 3000000 /dev/zero | tr '\0' 'a' >huge.yaml
 expect 2 'huge.yaml' run huge.yaml
 expect 2 '/dev/zero' run /dev/zero
+mkfifo pipe pipe.csv
+expect 2 'pipe: is a device, pipe or socket; expected a YAML file' run pipe
+expect 2 'pipe.csv: is a device, pipe or socket; expected a table' calibrate h200-1 pipe.csv
+for table in pipe nowhere.csv; do
+    printf 'published: {table: %s, hardware: h, system: s, library: l}\n' $table | cat small.yaml - >published.yaml
+    expect 2 "$table" run published.yaml
+done
+expect 2 'published.yaml:10:20: published.table: there is no file' run published.yaml
 expect 2 '/dev/null' run /dev/null
 if [ "$(id -u)" -ne 0 ]; then
     cp small.yaml secret.yaml

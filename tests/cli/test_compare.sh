@@ -49,6 +49,13 @@ expect 3 'on hgx-h200-efa' compare r.jsonl h.jsonl
 expect 0 . import nccl-tests "$SOURCE/tests/fuzz/corpus_nccl_tests/all-gather-2x8.txt" --output nccl.jsonl
 expect 2 'r.jsonl and nccl.jsonl have no point in common' compare r.jsonl nccl.jsonl
 
+# What a backend does not have is not there; it has not failed.  Names stay one field.
+sed "s/unfused: *{}/'a,b \"c\"': {program: unfused}/" small.yaml >names.yaml
+expect 0 . run names.yaml --output sim.jsonl
+expect 0 . run names.yaml --output cpu.jsonl --backend cpu
+expect 3 '^3 points in common: 3 slower .* 0 failed' compare sim.jsonl cpu.jsonl
+expect 3 '^ag_gemm,"a,b ""c""",unfused,"ag_gemm a,b ""c"" \(unfused\) ' compare sim.jsonl cpu.jsonl --csv
+
 # What is no result file
 expect 2 'a folder' compare a.jsonl .
 expect 2 'No such file' compare a.jsonl missing.jsonl

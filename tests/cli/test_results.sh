@@ -66,6 +66,18 @@ grep -q '^ ag_gemm' out || fail "no table although only the file failed"
 "$MKERNEL" run small.yaml --output none >/dev/full 2>out
 [ $? -eq 5 ] || fail "a full standard output is not reported"
 
+# The record holds the scenario that was run, whatever has become of its file since.  A reader of the pipe opens it
+# behind the one who writes, who has read the file by then.
+cp small.yaml moving.yaml
+mkfifo pipe
+"$MKERNEL" run moving.yaml --quiet --output pipe >out 2>&1 &
+exec 4<pipe
+echo 'seed: nonsense' >moving.yaml
+head -1 <&4 >first
+exec 4<&-
+wait $!
+grep -q '"scenario_text":"problem:  {kernel: ag_gemm' first || fail "not the scenario that was run: $(cat first)"
+
 # Two files: the worst decides
 expect 2 'missing.yaml' run small.yaml missing.yaml --output none
 finish

@@ -424,6 +424,7 @@ static const struct {
     {P M W V "backend: siim\n", "did you mean \"sim\"?"},
     {P M W V "backend: [sim, cpu]\n", "backend is a list; expected a single value"},
     {P M W V "threshold: -1\n", "-1 is too small"},
+    {P M W V "seed: 9007199254740992\n", "too large; expected at most 9007199254740991"},
     {P M W V "cpu: {timeot: 5s}\n", "unknown key \"cpu.timeot\"; expected timeout; did you mean"},
     {P M W V "check: {backend: gpu}\n", "check.backend: there is no backend \"gpu\""},
     {P M W V "check: {m: [1, 2]}\n", "check.m is a list; expected a single value"},
