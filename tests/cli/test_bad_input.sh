@@ -38,6 +38,10 @@ with 'problem:' 'problem: {'
 expect 2 'bad.yaml:[0-9]+:[0-9]+: ' run bad.yaml
 expect 2 'simm' run small.yaml --backend simm
 expect 2 'problem.q' run small.yaml --set problem.q=4
+expect 2 'error: --set cpu.*: cpu.transport_options: transport loopback has no option "reoder"; did you mean "reorder"' \
+    run small.yaml --set cpu.transport_options=reoder=true
+expect 2 'cpu.transport_options: delay_max 5: "5" has no unit' run small.yaml --set cpu.transport_options=delay_max=5
+expect 2 'cpu.transport_options: seed lacks a value' run small.yaml --set cpu.transport_options=seed
 
 expect 2 'missing.yaml' run missing.yaml
 mkdir folder
