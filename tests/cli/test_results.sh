@@ -54,6 +54,12 @@ expect 0 'loses to NCCL.*\(and trails hand-overlapped streams: .*little of the t
 expect 2 'nothing to compare: [^;]*\.$' run moe.yaml --output none --set problem.routing=hot
 expect 2 'of different kinds' run moe.yaml --set 'problem.kernel=[moe_dispatch_gemm,moe_dispatch_ffn_combine]'
 
+# Columns stand below each other whatever the names, and lines end where their text does
+sed "s/unfused: *{}/größer: {program: unfused}/" small.yaml >names.yaml
+expect 0 '^ ag_gemm .* 2 x 2        größer  -          isolated' run names.yaml --output none
+expect 0 '^ ag_gemm .* 2 x 2        fused   comm_sms=8 isolated' run names.yaml --output none
+grep -q ' $' out && fail "blanks at a line's end"
+
 # A threshold that nothing meets
 printf 'threshold: 1000\n' | cat small.yaml - >strict.yaml
 expect 3 'below the threshold of 1000' run strict.yaml --output none
