@@ -129,6 +129,8 @@ struct backend {
     bool per_node;  /* can run as one process a node (job.nodes) */
     bool exclusive; /* measures real time or uses every core: one run at a time */
 
+    /* What no row of the table judges by itself.  ST_INPUT: *c has the key and why not.  NULL: there is nothing. */
+    enum status (*check_options)(const void *options, struct complaint *c);
     /* ST_OK, or ST_ENVIRONMENT with the reason in `why`. */
     enum status (*available)(char *why, size_t why_bytes);
     /* Upper bound of the memory that run() will allocate, before it allocates any. */

@@ -112,8 +112,8 @@ enum status file_create_folders(const char *path)
     return ST_OK;
 }
 
-/* A name that exists is refused.  Not every file system renames so (NFS), and not every one has links (FAT). */
-static int publish(const char *temp, const char *path)
+/* Not every file system renames so (NFS), and not every one has links (FAT). */
+int file_publish(const char *temp, const char *path)
 {
     if (renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
         return 0;
@@ -137,7 +137,7 @@ static enum status create_beside(const char *path, char *temp, file_write_fn *fn
             error = errno;
     }
     if (error == 0)
-        error = publish(temp, path);
+        error = file_publish(temp, path);
     if (fd >= 0)
         unlink(temp); /* gone already where it was renamed */
     if (error == EEXIST) {

@@ -21,4 +21,8 @@ enum status file_create_folders(const char *path);
 typedef void file_write_fn(void *arg, FILE *f);
 enum status file_create(const char *path, file_write_fn *fn, void *arg);
 
+/* Gives the file `temp`, in the same folder, the name `path`, unless that is taken.  0, else errno: EEXIST.  `temp` may
+ * or may not be left: the caller removes it either way. */
+int file_publish(const char *temp, const char *path);
+
 #endif

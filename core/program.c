@@ -266,11 +266,11 @@ uint64_t buffer_bytes(const struct buffer *b)
 
 uint64_t program_window_bytes(const struct program *p)
 {
-    uint64_t bytes = 0;
+    unsigned __int128 bytes = 0;
 
     for (uint32_t i = 0; i < p->buffer_count; i++)
-        bytes += buffer_bytes(&p->buffers[i]);
-    return bytes;
+        bytes += (unsigned __int128)copy_bytes(&p->buffers[i]) * p->buffers[i].depth;
+    return bytes < UINT64_MAX ? (uint64_t)bytes : UINT64_MAX;
 }
 
 /* Of the buffers before `end` that are, or are not, control buffers. */

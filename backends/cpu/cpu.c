@@ -223,6 +223,13 @@ static enum status cpu_run(const struct job *job, struct run_result *r)
     return r->status;
 }
 
+static enum status check_options(const void *given, struct complaint *c)
+{
+    const struct cpu_options *o = given;
+
+    return way_check_options(&o->way, NULL, c);
+}
+
 const struct backend cpu_backend = {
     .name = "cpu",
     .title = "threads with real data, every element checked",
@@ -230,6 +237,7 @@ const struct backend cpu_backend = {
     .options_size = sizeof(struct cpu_options),
     .exclusive = true,
     .per_node = true,
+    .check_options = check_options,
     .available = cpu_available,
     .memory_bytes = fleet_memory_bytes,
     .run = cpu_run,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "backends/cuda/baseline.h"
+#include "backends/cuda/loopback.h"
 #include "backends/cuda/rig.h"
 
 static const struct option options[] = {
@@ -63,6 +64,13 @@ static enum status available(char *why, size_t why_bytes)
     return ask_child(ends, why, why_bytes) ? ST_OK : ST_ENVIRONMENT;
 }
 
+static enum status check_options(const void *given, struct complaint *c)
+{
+    const struct cuda_options *o = given;
+
+    return way_check_options(&o->way, &cuda_loopback_transport, c);
+}
+
 static enum status run(const struct job *job, struct run_result *result)
 {
     struct rig *r = calloc(1, sizeof *r);
@@ -97,6 +105,7 @@ const struct backend cuda_backend = {
     .options_size = sizeof(struct cuda_options),
     .exclusive = true,
     .per_node = true,
+    .check_options = check_options,
     .available = available,
     .memory_bytes = rig_memory_bytes,
     .run = run,

@@ -47,6 +47,10 @@ struct way_options {
     }
 /* clang-format on */
 
+/* For the backend's check_options: the transport's own options.  `loopback`: as in struct way_config.  One that this
+ * mkernel was built without is not judged. */
+enum status way_check_options(const struct way_options *o, const struct transport *loopback, struct complaint *c);
+
 /* ---- the way ---- */
 
 struct way_config {

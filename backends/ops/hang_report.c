@@ -88,9 +88,9 @@ static void say_root(struct text *x, const struct hang *h, const struct stuck *w
     case CAUSE_NOT_FOUND: text_add(x, "not found among the first %d tasks", TASKS_SEARCHED); break;
     case CAUSE_NOBODY: text_add(x, "no task signals %s of rank %" PRIu32, flag, w->rank); break;
     case CAUSE_TOO_LITTLE:
-        text_add(x,
-                 "all tasks that signal %s of rank %" PRIu32 " have done so, %" PRIu64 " an epoch, and more is wanted",
-                 flag, w->rank, program_flag_total(p, w->rank, w->flag));
+        text_add(x, "all tasks that signal %s of rank %" PRIu32 " have done so, %" PRIu64 " an epoch, and %s", flag,
+                 w->rank, program_flag_total(p, w->rank, w->flag),
+                 h->stopped ? "what they sent is on its way, or too little" : "more is wanted");
         break;
     case CAUSE_FATE: text_add(x, "rank %" PRIu32 " %s", s->rank, h->ranks[s->rank].fate); break;
     default:

@@ -8,6 +8,7 @@
 #include "core/cli/match.h"
 #include "core/cli/table.h"
 #include "core/log.h"
+#include "core/parse/csv.h"
 
 struct order {
     const char *junit;
@@ -46,20 +47,45 @@ static const struct column columns[] = {
     {"spread", "%", false}, {"verdict", "", true}, {NULL, NULL, false},
 };
 
+struct numbers {
+    char a[32], b[32], change[32], spread[32];
+};
+
+/* With so many decimals; `none` where there is no time: that is not 0. */
+static struct numbers numbers_of(const struct match *x, int decimals, int percent_decimals, const char *none)
+{
+    bool a = records_has_time(x->a), b = records_has_time(x->b);
+    struct numbers n;
+
+    snprintf(n.a, sizeof n.a, "%.*f", decimals, x->a->median_us);
+    snprintf(n.b, sizeof n.b, "%.*f", decimals, x->b->median_us);
+    snprintf(n.change, sizeof n.change, "%+.*f", percent_decimals, 100 * x->change);
+    snprintf(n.spread, sizeof n.spread, "%.*f", percent_decimals, 100 * x->spread);
+    if (!a)
+        snprintf(n.a, sizeof n.a, "%s", none);
+    if (!b)
+        snprintf(n.b, sizeof n.b, "%s", none);
+    if (!a || !b) {
+        snprintf(n.change, sizeof n.change, "%s", none);
+        snprintf(n.spread, sizeof n.spread, "%s", none);
+    }
+    return n;
+}
+
 static void print_table(const struct matches *m)
 {
     struct table t;
 
     table_begin(&t, columns);
     for (size_t i = 0; i < m->count; i++) {
-        const struct match *x = &m->items[i];
+        struct numbers n = numbers_of(&m->items[i], 2, 2, "-");
 
-        table_add(&t, "%s", x->name);
-        table_add(&t, "%.2f", x->a->median_us);
-        table_add(&t, "%.2f", x->b->median_us);
-        table_add(&t, "%+.2f", 100 * x->change);
-        table_add(&t, "%.2f", 100 * x->spread);
-        table_add(&t, "%s", match_verdict_word(x->verdict));
+        table_add(&t, "%s", m->items[i].name);
+        table_add(&t, "%s", n.a);
+        table_add(&t, "%s", n.b);
+        table_add(&t, "%s", n.change);
+        table_add(&t, "%s", n.spread);
+        table_add(&t, "%s", match_verdict_word(m->items[i].verdict));
     }
     table_print(&t, false, stdout);
     table_end(&t);
@@ -70,9 +96,14 @@ static void print_csv(const struct matches *m)
     printf("kernel,variant,program,point,a_us,b_us,change_percent,spread_percent,verdict\n");
     for (size_t i = 0; i < m->count; i++) {
         const struct match *x = &m->items[i];
+        const char *const texts[] = {x->a->kernel, x->a->variant, x->a->program, x->name};
+        struct numbers n = numbers_of(x, 6, 4, "");
 
-        printf("%s,%s,%s,\"%s\",%.6f,%.6f,%.4f,%.4f,%s\n", x->a->kernel, x->a->variant, x->a->program, x->name,
-               x->a->median_us, x->b->median_us, 100 * x->change, 100 * x->spread, match_verdict_word(x->verdict));
+        for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+            csv_put(texts[t], stdout);
+            putchar(',');
+        }
+        printf("%s,%s,%s,%s,%s\n", n.a, n.b, n.change, n.spread, match_verdict_word(x->verdict));
     }
 }
 

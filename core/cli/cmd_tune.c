@@ -32,7 +32,7 @@ static const struct flag flags[] = {
     {"--time", "TIME", "stop after about this much real time; the result then depends on the computer", FLAG_TIME,
      offsetof(struct request, time_ps), 1e9, 1e18},
     {"--seed", "N", "of the spread that the search begins with (default: 1)", FLAG_COUNT,
-     offsetof(struct request, seed), 0, 1e18},
+     offsetof(struct request, seed), 0, 9007199254740991},
     {"--scenario", "PATH", "write the answer as a scenario; several problems: PATH-1.yaml, ...", FLAG_TEXT,
      offsetof(struct request, scenario), 0, 0},
     FLAG_SET_ROW,

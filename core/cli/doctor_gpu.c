@@ -141,7 +141,7 @@ static void look_nccl(const struct doctor *d, const struct doctor_check *c, stru
     int version = 0;
 
     doctor_look_part(d, c, out);
-    snprintf(out->text, sizeof out->text, "header %s", out->ok ? "found" : "not found");
+    snprintf(out->text, sizeof out->text, "%s its header", out->ok ? "built with" : "built without");
     FIND(library, ncclGetVersion);
     if (ncclGetVersion && ncclGetVersion(&version) == 0)
         finding_add(out, "library %d.%d.%d", version / 10000, version % 10000 / 100, version % 100);

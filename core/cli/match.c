@@ -113,36 +113,71 @@ struct keyed {
 
 static int compare_keyed(const void *a, const void *b)
 {
-    return strcmp(((const struct keyed *)a)->key, ((const struct keyed *)b)->key);
+    const struct keyed *x = a, *y = b;
+    int by_key = strcmp(x->key, y->key);
+
+    return by_key != 0 ? by_key : (x->point->line > y->point->line) - (x->point->line < y->point->line);
 }
 
-static struct keyed *sort_points(const struct common *c, const struct records *r)
+/* What is left of a file's points, by key. */
+struct side {
+    const struct records *records;
+    struct keyed *all, *next;
+    size_t left;
+};
+
+/* A baseline that its backend does not have is not there, rather than failed. */
+static bool was_skipped(const struct records_point *p)
+{
+    const char *verdict = json_string_value(json_object_get(p->json, "verdict"));
+
+    return verdict && strcmp(verdict, "skipped") == 0;
+}
+
+static struct side sort_points(const struct common *c, const struct records *r)
 {
     struct keyed *k = calloc(r->point_count + 1, sizeof *k);
+    size_t count = 0;
 
     assert(k);
     for (size_t i = 0; i < r->point_count; i++)
-        k[i] = (struct keyed){print_keys(c, &r->points[i], true), &r->points[i]};
-    qsort(k, r->point_count, sizeof *k, compare_keyed);
-    return k;
+        if (!was_skipped(&r->points[i]))
+            k[count++] = (struct keyed){print_keys(c, &r->points[i], true), &r->points[i]};
+    qsort(k, count, sizeof *k, compare_keyed);
+    return (struct side){r, k, k, count};
 }
 
-static void free_keyed(struct keyed *k, size_t count)
+static void free_side(struct side *s)
 {
-    for (size_t i = 0; i < count; i++)
-        free(k[i].key);
-    free(k);
+    for (struct keyed *k = s->all; k < s->next + s->left; k++)
+        free(k->key);
+    free(s->all);
 }
 
-static enum status refuse_twins(const struct records *r, const struct keyed *k)
+/* A key in which two points of one file differ though their names are the same; NULL: there is none. */
+static const char *key_apart(const struct records_point *a, const struct records_point *b)
 {
-    for (size_t i = 1; i < r->point_count; i++)
-        if (strcmp(k[i - 1].key, k[i].key) == 0) {
-            log_error("%s:%zu: the same point as in line %zu: %s; expected each once", r->path, k[i].point->line,
-                      k[i - 1].point->line, k[i].key);
-            return ST_INPUT;
-        }
-    return ST_OK;
+    json_t *of_a = json_object_get(a->json, "resolved"), *of_b = json_object_get(b->json, "resolved"), *value;
+    const char *key;
+
+    json_object_foreach (of_a, key, value)
+        if (!json_equal(value, json_object_get(of_b, key)))
+            return key;
+    return NULL;
+}
+
+/* Points that nothing tells apart matter where the other file has a partner for them. */
+static enum status refuse_twins(const struct records *r, const struct keyed *k, const struct records *other)
+{
+    size_t line = k[0].point->line, twin = k[1].point->line;
+    const char *key = key_apart(k[0].point, k[1].point);
+
+    if (key)
+        log_error("%s:%zu: differs from line %zu in %s, which %s does not know: %s; expected one value of it", r->path,
+                  twin, line, key, other->path, k->key);
+    else
+        log_error("%s:%zu: the same point as in line %zu: %s; expected each once", r->path, twin, line, k->key);
+    return ST_INPUT;
 }
 
 static double half_width(const struct records_point *p)
@@ -184,43 +219,53 @@ static int compare_matches(const void *a, const void *b)
     return (x->a->line > y->a->line) - (x->a->line < y->a->line);
 }
 
-/* Both lists are sorted by key. */
-static void merge(const struct common *c, const struct keyed *a, size_t a_count, const struct keyed *b, size_t b_count,
-                  double threshold, struct matches *out)
+static bool has_twin(const struct side *s)
 {
-    size_t i = 0, j = 0;
+    return s->left > 1 && strcmp(s->next[0].key, s->next[1].key) == 0;
+}
 
-    while (i < a_count || j < b_count) {
-        int order = i == a_count ? 1 : j == b_count ? -1 : strcmp(a[i].key, b[j].key);
+static const struct records_point *take(struct side *s)
+{
+    s->left--;
+    return (s->next++)->point;
+}
+
+static enum status merge(const struct common *c, struct side a, struct side b, double threshold, struct matches *out)
+{
+    while (a.left > 0 || b.left > 0) {
+        int order = a.left == 0 ? 1 : b.left == 0 ? -1 : strcmp(a.next->key, b.next->key);
 
         if (order == 0) {
-            add_match(out, c, a[i++].point, b[j++].point, threshold);
+            if (has_twin(&a))
+                return refuse_twins(a.records, a.next, b.records);
+            if (has_twin(&b))
+                return refuse_twins(b.records, b.next, a.records);
+            add_match(out, c, take(&a), take(&b), threshold);
         } else if (order < 0) {
-            if (out->only_a++ == 0)
-                out->first_only_a = a[i].point;
-            i++;
+            const struct records_point *alone = take(&a);
+
+            if (out->only_a++ == 0 || alone->line < out->first_only_a->line)
+                out->first_only_a = alone;
         } else {
+            take(&b);
             out->only_b++;
-            j++;
         }
     }
     qsort(out->items, out->count, sizeof *out->items, compare_matches);
+    return ST_OK;
 }
 
 enum status matches_find(const struct records *a, const struct records *b, double threshold, struct matches *out)
 {
     struct common c = {keys_of(a), keys_of(b)};
-    struct keyed *ka = sort_points(&c, a), *kb = sort_points(&c, b);
-    enum status st = refuse_twins(a, ka);
+    struct side of_a = sort_points(&c, a), of_b = sort_points(&c, b);
+    enum status st;
 
-    if (st >= 0)
-        st = refuse_twins(b, kb);
     *out = (struct matches){.items = calloc(a->point_count + 1, sizeof *out->items)};
     assert(out->items);
-    if (st >= 0)
-        merge(&c, ka, a->point_count, kb, b->point_count, threshold, out);
-    free_keyed(ka, a->point_count);
-    free_keyed(kb, b->point_count);
+    st = merge(&c, of_a, of_b, threshold, out);
+    free_side(&of_a);
+    free_side(&of_b);
     json_decref(c.a);
     json_decref(c.b);
     if (st < 0)

@@ -32,7 +32,7 @@ struct matches {
 
 /* A point is the same in both when kernel, program, variant, problem, world, parameters and mode are, and every
  * other key that one of the files sweeps; keys that one of them does not know do not count.  So machine, backend
- * and seed are what one may compare.  ST_INPUT: one point twice in a file; logged. */
+ * and seed are what one may compare.  ST_INPUT: a point stands twice where the other file has a partner; logged. */
 enum status matches_find(const struct records *a, const struct records *b, double threshold, struct matches *out);
 void matches_fini(struct matches *m);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include "core/cli/page.h"
@@ -114,8 +115,11 @@ static enum status read_trace(struct timeline *t)
 {
     char line[LINE_BYTES];
     enum status st = ST_OK;
+    struct stat info;
     gzFile f;
 
+    if (stat(t->path, &info) == 0 && !S_ISREG(info.st_mode))
+        return refuse(t, "is a folder, device or pipe");
     errno = 0;
     f = gzopen(t->path, "r"); /* reads plain files, too */
     if (!f)
@@ -124,14 +128,16 @@ static enum status read_trace(struct timeline *t)
         t->line++;
         if (t->line == 1 && strncmp(line, "{\"traceEvents\":[", 16) != 0)
             st = refuse(t, "not a trace");
-        else if (!strchr(line, '\n') || t->line > LINES_MAX)
+        else if (strlen(line) == LINE_BYTES - 1 || t->line > LINES_MAX)
             st = refuse(t, "too long");
+        else if (!strchr(line, '\n'))
+            break; /* cut short, or damaged where it is compressed */
         else
             st = take_line(t, line);
     }
     gzclose(f);
     if (st >= 0 && !t->ended)
-        return refuse(t, t->line > 0 ? "ends too early" : "is empty, or a folder");
+        return refuse(t, t->line > 0 ? "ends too early" : "is empty");
     return st;
 }
 

@@ -51,10 +51,14 @@ static struct standing stand(const struct compare *c, const struct kernel *k, en
 
 static void print_range(const struct standing *s, FILE *f)
 {
-    if (s->best - s->worst < TIE)
-        fprintf(f, "%.2fx", s->best);
+    char worst[32], best[32];
+
+    snprintf(worst, sizeof worst, "%.2fx", s->worst);
+    snprintf(best, sizeof best, "%.2fx", s->best);
+    if (strcmp(worst, best) == 0)
+        fprintf(f, "%s", best);
     else
-        fprintf(f, "%.2fx to %.2fx", s->worst, s->best);
+        fprintf(f, "%s to %s", worst, best);
 }
 
 static void print_verdict(const struct standing *s, const char *whom, FILE *f)
@@ -74,7 +78,9 @@ static void print_verdict(const struct standing *s, const char *whom, FILE *f)
 /* The harder baseline: in brackets, so that "because" speaks of the first, which fused `loses` to or not. */
 static void print_streams(const struct standing *s, bool loses, FILE *f)
 {
-    if (s->losses == 0)
+    if (s->wins == 0 && s->losses == 0)
+        fprintf(f, " (%s ties with hand-overlapped streams at ", loses ? "but" : "and");
+    else if (s->losses == 0)
         fprintf(f, " (%s hand-overlapped streams by ", loses ? "but wins over" : "and over");
     else if (s->losses == s->shapes)
         fprintf(f, " (%s trails hand-overlapped streams: ", loses ? "and" : "but");

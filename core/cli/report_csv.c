@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/cli/report.h"
+#include "core/parse/csv.h"
 #include "core/run/metrics.h"
 #include "core/results/record.h"
 
@@ -16,17 +17,10 @@ void report_csv_header(const struct problem_family *family, FILE *f)
                "busbw_gb_per_s,speedup_over_nccl,tasks,puts,flows,cpu_seconds,peak_bytes\n");
 }
 
-/* Quotes as RFC 4180 does, where it has to. */
 static void field(FILE *f, const char *text)
 {
-    if (!text[strcspn(text, ",\"\r\n")]) {
-        fprintf(f, "%s,", text);
-        return;
-    }
-    fputc('"', f);
-    for (; *text; text++)
-        fprintf(f, *text == '"' ? "\"\"" : "%c", *text);
-    fprintf(f, "\",");
+    csv_put(text, f);
+    fputc(',', f);
 }
 
 static void print_keys(const struct run_plan *plan, const struct report_params *shown, const struct run_unit *u,

@@ -27,7 +27,8 @@ const struct option machine_options[] = {
 
     ROW("gpu.model", TEXT, gpu.model, .help = "GPU model"),
     ROW("gpu.sms", COUNT, gpu.sms, .min = 1, .max = 4096, .help = "streaming multiprocessors"),
-    ROW("gpu.memory", SIZE, gpu.memory_bytes, .min = 1e6, .max = 1e15, .help = "device memory"),
+    ROW("gpu.memory", SIZE, gpu.memory_bytes, .min = 1e6, .max = 1e15,
+        .help = "device memory; what a program keeps there has to fit"),
     ROW("gpu.memory_rate", RATE, gpu.memory_rate, RATE_OR_NONE,
         .help = "device memory, reads plus writes of a kernel on all SMs; 0: no limit of its own"),
 

@@ -1,12 +1,12 @@
 #include "core/parse/csv.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/file.h"
 #include "core/log.h"
 #include "core/parse/nearest.h"
 
@@ -25,33 +25,16 @@ static void drop_returns(char *text)
 
 static enum status read_whole(const char *path, char **text_out)
 {
-    FILE *f = fopen(path, "r");
-    size_t used = 0, capacity = 1 << 16;
-    char *text = malloc(capacity);
+    size_t size;
 
-    assert(text != NULL);
-    if (f == NULL) {
-        log_error("%s: %s", path, strerror(errno));
-        free(text);
+    TRY(file_read(path, "a table of at most 64 MiB", FILE_BYTES_MAX, text_out, &size));
+    if (strlen(*text_out) != size) {
+        log_error("%s: holds a byte of 0; expected a table of text", path);
+        free(*text_out);
+        *text_out = NULL;
         return ST_INPUT;
     }
-    for (size_t got; (got = fread(text + used, 1, capacity - used - 1, f)) > 0;) {
-        used += got;
-        if (capacity - used < 2 && capacity < FILE_BYTES_MAX) {
-            text = realloc(text, capacity *= 2);
-            assert(text != NULL);
-        }
-    }
-    bool whole = feof(f) && !ferror(f);
-    fclose(f);
-    text[used] = '\0';
-    if (!whole || strlen(text) != used) {
-        log_error("%s: not a text file of less than 64 MiB", path);
-        free(text);
-        return ST_INPUT;
-    }
-    drop_returns(text);
-    *text_out = text;
+    drop_returns(*text_out);
     return ST_OK;
 }
 
@@ -175,4 +158,16 @@ enum status csv_number(const struct csv *c, uint32_t row, uint32_t column, doubl
     }
     *out = value;
     return ST_OK;
+}
+
+void csv_put(const char *text, FILE *f)
+{
+    bool quoted = text[strcspn(text, ",\"\r\n")] != '\0';
+
+    if (quoted)
+        fputc('"', f);
+    for (; *text; text++)
+        fprintf(f, *text == '"' ? "\"\"" : "%c", *text);
+    if (quoted)
+        fputc('"', f);
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "core/status.h"
 
@@ -28,5 +29,8 @@ enum status csv_column(const struct csv *c, const char *name, uint32_t *out);
 const char *csv_field(const struct csv *c, uint32_t row, uint32_t column);
 /* A number, or ST_INPUT (logged). */
 enum status csv_number(const struct csv *c, uint32_t row, uint32_t column, double *out);
+
+/* Writes a field, in quotes where it has to be; no comma. */
+void csv_put(const char *text, FILE *f);
 
 #endif

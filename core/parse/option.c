@@ -212,9 +212,13 @@ const char *option_nearest(const struct option *table, const char *name)
     return near.best[0] ? option_find(table, near.best)->name : NULL;
 }
 
-/* The fewest digits that strtod reads back as the same double. */
+/* The fewest digits that strtod reads back as the same double; 10 is 10 and not 1e+01. */
 static void print_number(double value, char *out, size_t out_bytes)
 {
+    if (value == nearbyint(value) && fabs(value) < 1e15) {
+        snprintf(out, out_bytes, "%.0f", value);
+        return;
+    }
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(out, out_bytes, "%.*g", digits, value);
         if (strtod(out, NULL) == value)

@@ -123,6 +123,7 @@ const char *yaml_kind_name(enum yaml_kind kind)
 
 /* ---- reading events ---- */
 
+/* Of a line and column that begin at 0, as marks do. */
 static struct place place_at(const struct reader *r, int line, int column)
 {
     if (r->placeless)
@@ -142,7 +143,7 @@ static enum status syntax_error(const struct reader *r)
     void *cursor = NULL;
     struct fy_diag *diag = fy_parser_get_diag(r->parser);
     struct fy_diag_error *e = fy_diag_errors_iterate(diag, &cursor);
-    struct place place = e ? place_at(r, e->line, e->column) : place_at(r, 0, 0);
+    struct place place = e ? place_at(r, e->line - 1, e->column - 1) : place_at(r, 0, 0); /* these begin at 1 */
 
     place_error(&place, "not valid YAML: %s", e && e->msg ? e->msg : "the parser gave up");
     fy_diag_unref(diag);

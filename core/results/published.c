@@ -4,11 +4,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "core/file.h"
 #include "core/parse/keys.h"
 #include "core/log.h"
-#include "core/parse/yaml_file.h"
 
+#define TABLE_BYTES_MAX (1u << 20)
 #define AT(member) offsetof(struct published_keys, member)
 
 const struct option published_options[] = {
@@ -103,15 +105,16 @@ static enum status read_table(struct published *p, const char *scenario_path, co
     const char *slash = strrchr(scenario_path, '/');
     char path[1024], *text;
     size_t bytes;
-    FILE *f;
 
     snprintf(path, sizeof path, "%.*s%s", (int)(slash ? slash + 1 - scenario_path : 0), scenario_path, p->keys.table);
-    f = fopen(path, "r");
-    if (f)
-        fclose(f);
-    else
+    if (access(path, F_OK) != 0)
         snprintf(path, sizeof path, "%s", p->keys.table);
-    TRY(yaml_read_file(path, &text, &bytes));
+    if (access(path, F_OK) != 0) {
+        place_error(&yaml_get(map, "table")->place,
+                    "published.table: there is no file \"%s\", neither beside the scenario nor here", path);
+        return ST_INPUT;
+    }
+    TRY(file_read(path, "a table of at most 1 MiB", TABLE_BYTES_MAX, &text, &bytes));
     for (const char *at = text; *at;)
         at = take_line(p, at);
     free(text);

@@ -12,8 +12,6 @@
 #include "core/run/metrics.h"
 #include "core/results/published.h"
 
-#define TEXT_MAX_BYTES (1u << 20) /* of a scenario file kept in its result */
-
 const char *record_program_name(enum program_choice p)
 {
     static const char *const names[] = {"fused", "unfused", "nccl", "streams"};
@@ -92,32 +90,19 @@ static json_t *options(const struct option *table, const void *base)
 
 /* ---- the first line ---- */
 
-static char *read_scenario(const char *path, size_t *size_out)
-{
-    FILE *f = fopen(path, "r");
-    char *text = calloc(1, TEXT_MAX_BYTES + 1);
-
-    assert(text);
-    *size_out = f ? fread(text, 1, TEXT_MAX_BYTES, f) : 0;
-    if (f)
-        fclose(f);
-    return text;
-}
-
 static void set_scenario(json_t *o, const struct scenario *s)
 {
-    size_t size;
-    char *text = read_scenario(s->path, &size), hash[40];
+    const char *text = s->text ? s->text : "";
     uint64_t h = 14695981039346656037u; /* FNV-1a, 64 bits */
+    char hash[40];
 
-    for (size_t i = 0; i < size; i++)
-        h = (h ^ (unsigned char)text[i]) * 1099511628211u;
+    for (const char *c = text; *c; c++)
+        h = (h ^ (unsigned char)*c) * 1099511628211u;
     snprintf(hash, sizeof hash, "fnv1a64:%016" PRIx64, h);
     set_text(o, "scenario", s->name);
     set_text(o, "scenario_path", s->path);
     set_text(o, "scenario_hash", hash);
     set_text(o, "scenario_text", text);
-    free(text);
 }
 
 static json_t *host_object(const struct host *h)

@@ -73,19 +73,21 @@ void result_write(struct result_file *f, const char *line)
         fail(f, "write", f->path);
 }
 
-/* link() never replaces: it is what makes two runs that end at once keep both files. */
-static enum status link_free_name(struct result_file *f, char *path_out)
+/* Two runs that end at once keep both files. */
+static enum status take_free_name(struct result_file *f, char *path_out)
 {
-    for (int i = 0; i < NAMES_MAX; i++) {
+    int error = EEXIST;
+
+    for (int i = 0; i < NAMES_MAX && error == EEXIST; i++) {
         if (i == 0)
             snprintf(path_out, RESULT_PATH_BYTES, "%s", f->path);
         else
             snprintf(path_out, RESULT_PATH_BYTES, "%.*s.%d", RESULT_PATH_BYTES - 8, f->path, i);
-        if (link(f->temporary, path_out) == 0)
-            return ST_OK;
-        if (errno != EEXIST)
-            break;
+        error = file_publish(f->temporary, path_out);
     }
+    if (error == 0)
+        return ST_OK;
+    errno = error;
     return fail(f, "create", path_out);
 }
 
@@ -97,7 +99,7 @@ enum status result_commit(struct result_file *f, char *path_out)
     if (f->file && f->status >= 0 && (fflush(f->file) != 0 || (regular && fsync(fileno(f->file)) != 0)))
         fail(f, "write", f->path);
     if (f->file && f->status >= 0 && regular)
-        link_free_name(f, path_out);
+        take_free_name(f, path_out);
     result_close(f);
     return f->status;
 }

@@ -1,4 +1,4 @@
-/* A result file: written beside its final place, made durable, then linked there.  It appears whole or
+/* A result file: written beside its final place, made durable, then given its name.  It appears whole or
  * not at all and never replaces another: a taken name gets ".1", ".2", ... */
 #ifndef CORE_RESULTS_RESULT_H
 #define CORE_RESULTS_RESULT_H

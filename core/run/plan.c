@@ -22,14 +22,31 @@ bool run_unit_skipped(const struct run_unit *u)
     return !u->backend->baseline || (u->result && u->result->status == ST_UNSUPPORTED);
 }
 
+/* A program that no such GPU can hold would be simulated as willingly as any other. */
+static enum status fit_on_gpu(const struct machine *m, const struct program *p, struct complaint *c)
+{
+    uint64_t bytes = program_window_bytes(p);
+
+    if (bytes <= m->gpu.memory_bytes)
+        return ST_OK;
+    return complain(c, "",
+                    "the buffers of this program take %.4g GB of each GPU; expected at most the %.4g GB that an %s has",
+                    (double)bytes / 1e9, (double)m->gpu.memory_bytes / 1e9, m->gpu.model);
+}
+
 enum status run_unit_emit(const struct run_unit *u, struct program *p, struct complaint *c)
 {
     const struct point *point = u->point;
+    enum status st;
 
     memset(p, 0, sizeof *p);
     memset(c, 0, sizeof *c);
-    return point->kernel->emit(&u->problem, point->world, point->machine,
-                               point->program == PROGRAM_FUSED ? FORM_FUSED : FORM_UNFUSED, point->params, p, c);
+    TRY(point->kernel->emit(&u->problem, point->world, point->machine,
+                            point->program == PROGRAM_FUSED ? FORM_FUSED : FORM_UNFUSED, point->params, p, c));
+    st = fit_on_gpu(point->machine, p, c);
+    if (st < 0)
+        program_fini(p);
+    return st;
 }
 
 struct job run_unit_job(const struct run_unit *u, const struct program *p)

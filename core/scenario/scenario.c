@@ -81,6 +81,19 @@ static enum status read_backend(struct scenario *s, const struct registry *regis
     return find_backend(registry, keys.backend, place, "backend", &s->backend);
 }
 
+static enum status check_backend_options(const struct backend *b, const struct yaml_node *map, struct place place,
+                                         const void *options)
+{
+    const struct yaml_node *node;
+    struct complaint c;
+
+    if (!b->check_options || b->check_options(options, &c) >= 0)
+        return ST_OK;
+    node = yaml_get(map, c.key);
+    place_error(node ? &node->place : &place, "%s.%s: %s", b->name, c.key, c.text);
+    return ST_INPUT;
+}
+
 /* The options of backend `b` from its section, in memory of their own. */
 static enum status read_options(const struct scenario *s, const struct backend *b, void **out)
 {
@@ -92,7 +105,8 @@ static enum status read_options(const struct scenario *s, const struct backend *
     *out = calloc(1, b->options_size ? b->options_size : 1);
     if (!*out)
         return out_of_memory(s);
-    return keys_read(&keys, map, map ? map->place : root->place, *out);
+    TRY(keys_read(&keys, map, map ? map->place : root->place, *out));
+    return check_backend_options(b, map, root->place, *out);
 }
 
 /* Per row of the table the node in the map, or one of the row's initial value. */
@@ -195,9 +209,8 @@ enum status scenario_parse(const char *path, const char *text, size_t text_bytes
     *out = (struct scenario){.source = NULL};
     TRY(name_scenario(out, path));
     out->source = calloc(1, sizeof *out->source);
-    if (!out->source)
-        return out_of_memory(out);
-    st = yaml_parse(path, text, text_bytes, out->source);
+    out->text = strndup(text, text_bytes);
+    st = out->source && out->text ? yaml_parse(path, text, text_bytes, out->source) : out_of_memory(out);
     if (st == ST_OK)
         st = apply_overrides(out, backend_override, sets, set_count);
     if (st == ST_OK)
@@ -232,6 +245,7 @@ void scenario_fini(struct scenario *s)
     if (s->source)
         yaml_fini(s->source);
     free(s->source);
+    free(s->text);
     *s = (struct scenario){.source = NULL};
 }
 

@@ -53,6 +53,7 @@ struct scenario {
     uint64_t point_count;
     struct published *published; /* core/results/published.h; NULL: nothing stands beside */
     struct yaml *source;         /* the file's tree: places point into it */
+    char *text;                  /* the file, word for word, as it was read */
 };
 
 struct launcher; /* core/run/nodes.h */

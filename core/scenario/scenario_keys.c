@@ -19,6 +19,7 @@ const struct option top_options[] = {
      .type = OPTION_COUNT,
      .offset = offsetof(struct top_keys, seed),
      .initial = "1",
+     .max = 9007199254740991, /* 2^53 - 1: what every reader of JSON keeps exact */
      .help = "of inputs and perturbations; the same seed repeats a run"},
     {.name = "threshold",
      .type = OPTION_NUMBER,

@@ -1,5 +1,6 @@
 #include "core/scenario/scenario_sweep.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,41 +60,6 @@ struct sweep {
 
 /* ---- axes ---- */
 
-static int compare_values(const void *a, const void *b)
-{
-    const struct yaml_node *x = *(const struct yaml_node *const *)a, *y = *(const struct yaml_node *const *)b;
-    int by_text = strcmp(x->text, y->text);
-
-    if (by_text != 0)
-        return by_text;
-    if (x->place.line != y->place.line)
-        return x->place.line < y->place.line ? -1 : 1;
-    return x->place.column < y->place.column ? -1 : x->place.column > y->place.column;
-}
-
-/* A value that stands twice would give points that nothing tells apart. */
-static enum status refuse_repetition(const struct axis *a)
-{
-    const struct yaml_node **values = calloc(a->count, sizeof *values);
-    uint64_t count = 0;
-    enum status st = values ? ST_OK : ST_MEMORY;
-
-    for (const struct yaml_node *n = a->first; values && n; n = n->next)
-        if (n->kind == YAML_SCALAR)
-            values[count++] = n;
-    if (count > 1)
-        qsort(values, count, sizeof *values, compare_values);
-    for (uint64_t i = 1; i < count && st == ST_OK; i++) {
-        if (strcmp(values[i - 1]->text, values[i]->text) != 0)
-            continue;
-        place_error(&values[i]->place, "%s%s lists %.60s twice; expected every value once", a->section, a->option->name,
-                    values[i]->text);
-        st = ST_INPUT;
-    }
-    free(values);
-    return st;
-}
-
 static enum status axis_begin(struct axis *a, const char *section, const struct option *o, const struct yaml_node *map,
                               struct place origin)
 {
@@ -115,7 +81,6 @@ static enum status axis_begin(struct axis *a, const char *section, const struct 
         }
         a->first = node->first;
         a->count = node->count;
-        TRY(refuse_repetition(a));
     }
     a->at = a->first;
     return ST_OK;
@@ -142,16 +107,23 @@ static bool axes_step(struct axis *axes, uint32_t count)
     return false;
 }
 
-/* A parameter's table, {4096: 8, 8192: 16}: the row of the problem's first key. */
+/* A parameter's table, {4096: 8, 8192: 16}: the row of the problem's first key; NULL: it has none. */
+static const struct yaml_node *table_row(const struct yaml_node *table, const struct point *p)
+{
+    char size[OPTION_TEXT_BYTES];
+
+    option_print(p->kernel->family->keys, &p->problem, size, sizeof size);
+    return yaml_get(table, size);
+}
+
 static enum status table_read(const struct axis *a, const struct point *p, void *base)
 {
     const struct option *key = p->kernel->family->keys;
-    const struct yaml_node *table = axis_value(a), *row;
+    const struct yaml_node *table = axis_value(a), *row = table_row(table, p);
     char size[OPTION_TEXT_BYTES];
 
-    option_print(key, &p->problem, size, sizeof size);
-    row = yaml_get(table, size);
     if (!row) {
+        option_print(key, &p->problem, size, sizeof size);
         place_error(&table->place, "%s%s has no row for %s %s; expected one for every problem of the scenario",
                     a->section, a->option->name, key->name, size);
         return ST_INPUT;
@@ -162,6 +134,83 @@ static enum status table_read(const struct axis *a, const struct point *p, void 
 static enum status axis_read(const struct axis *a, const struct option_scope *scope, void *base)
 {
     return keys_read_value(a->section, a->option, axis_value(a), scope, base);
+}
+
+/* ---- values that stand twice ---- */
+
+struct listed {
+    const struct yaml_node *node;
+    const char *said;              /* in the file: "m/16" */
+    char value[OPTION_TEXT_BYTES]; /* what that is here: "256" */
+};
+
+static int compare_listed(const void *a, const void *b)
+{
+    const struct listed *x = a, *y = b;
+    int by_value = strcmp(x->value, y->value);
+
+    if (by_value != 0)
+        return by_value;
+    if (x->node->place.line != y->node->place.line)
+        return x->node->place.line < y->node->place.line ? -1 : 1;
+    return x->node->place.column < y->node->place.column ? -1 : x->node->place.column > y->node->place.column;
+}
+
+/* False: not to be compared, since whoever reads it will refuse it. */
+static bool read_listed(const struct sweep *w, const struct axis *a, const struct yaml_node *node, struct listed *out)
+{
+    const struct yaml_node *one = node->kind == YAML_MAP ? table_row(node, &w->model) : node;
+    _Alignas(max_align_t) char field[OPTION_TEXT_BYTES];
+    struct option o = *a->option;
+    char why[400];
+
+    o.offset = 0;
+    if (!one || one->kind != YAML_SCALAR || option_parse(&o, field, one->text, w->scope, why, sizeof why) != ST_OK)
+        return false;
+    *out = (struct listed){.node = node, .said = one->text};
+    option_print(&o, field, out->value, sizeof out->value);
+    return true;
+}
+
+static enum status refuse_twin(const struct axis *a, const struct listed *first, const struct listed *twin)
+{
+    char also[150] = "";
+
+    if (strcmp(first->said, twin->said) != 0)
+        snprintf(also, sizeof also, ", as %.60s and as %.60s", first->said, twin->said);
+    place_error(&twin->node->place, "%s%s lists %.60s twice%s; expected every value once", a->section, a->option->name,
+                twin->value, also);
+    return ST_INPUT;
+}
+
+/* A value that stands twice would give points that nothing tells apart.  Asked where a walk through the list begins:
+ * what m/16 is depends on where the other lists stand. */
+static enum status refuse_repetition(const struct sweep *w, const struct axis *a)
+{
+    struct listed *values;
+    uint64_t count = 0;
+    enum status st = ST_OK;
+
+    if (a->count < 2 || a->index > 0)
+        return ST_OK;
+    values = calloc(a->count, sizeof *values);
+    if (!values)
+        return ST_MEMORY;
+    for (const struct yaml_node *n = a->first; n; n = n->next)
+        count += read_listed(w, a, n, &values[count]);
+    qsort(values, count, sizeof *values, compare_listed);
+    for (uint64_t i = 1; i < count && st == ST_OK; i++)
+        if (strcmp(values[i - 1].value, values[i].value) == 0)
+            st = refuse_twin(a, &values[i - 1], &values[i]);
+    free(values);
+    return st;
+}
+
+static enum status refuse_repetitions(const struct sweep *w, const struct axis *axes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        TRY(refuse_repetition(w, &axes[i]));
+    return ST_OK;
 }
 
 /* ---- counting before allocating ---- */
@@ -355,6 +404,7 @@ static enum status sweep_variants(struct sweep *w, const struct yaml_node *varia
 {
     for (const struct yaml_node *v = variants->first; v; v = v->next) {
         TRY(begin_variant(w, v));
+        TRY(refuse_repetitions(w, w->params, w->param_count));
         do
             TRY(add_point(w, capacity));
         while (axes_step(w->params, w->param_count));
@@ -461,6 +511,7 @@ static enum status walk(struct sweep *w)
         TRY(read_world(w));
         TRY(read_problem(w));
         TRY(read_timing(w));
+        TRY(refuse_repetitions(w, w->base, AXIS_COUNT));
         TRY(sweep_variants(w, variants, capacity));
     } while (axes_step(w->base, AXIS_COUNT));
     return ST_OK;

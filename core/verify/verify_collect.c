@@ -413,21 +413,73 @@ static void index_signals(void *arg, struct task_place at, const struct task *t)
     }
 }
 
+/* ---- a flag that does not get what it is declared to ---- */
+
+struct waiter {
+    const struct verifier *v;
+    uint32_t rank, flag;
+    bool waits, found;
+    struct task_place at;
+};
+
+static bool names_flag(void *arg, const struct wait *w)
+{
+    struct waiter *x = arg;
+
+    x->waits |= x->flag >= w->flag && x->flag - w->flag < w->count;
+    return !x->waits;
+}
+
+static void look_for_waiter(void *arg, struct task_place at, const struct task *t)
+{
+    struct waiter *x = arg;
+
+    if (x->found || at.rank != x->rank)
+        return;
+    verify_each_wait(x->v, at.rank, t, VERIFY_RESULT, names_flag, x);
+    x->found = x->waits;
+    x->at = at;
+}
+
+/* A task to look at: one that signals the flag, else one that waits for it. */
+static void describe_user(const struct verifier *v, uint64_t f, char *out, size_t out_bytes)
+{
+    struct waiter x = {.v = v, .rank = (uint32_t)(f / v->p->flag_count), .flag = (uint32_t)(f % v->p->flag_count)};
+    bool signalled = v->signaller_first[f + 1] > v->signaller_first[f];
+    char task[VERIFY_TASK_TEXT_BYTES];
+
+    if (signalled)
+        x.at = verify_place(v, v->signallers[v->signaller_first[f]]);
+    else
+        verify_each_task(v, look_for_waiter, &x);
+    snprintf(out, out_bytes, ", and no task waits for it");
+    if (!signalled && !x.found)
+        return;
+    verify_describe(v, x.at, task);
+    snprintf(out, out_bytes, "\n    %s by  %s", signalled ? "signalled" : "waited for", task);
+}
+
 static void check_sums(struct verifier *v, uint64_t flags)
 {
-    char name[64];
+    char name[64], user[VERIFY_TASK_TEXT_BYTES + 32];
 
     for (uint64_t f = 0; f < flags; f++) {
         uint32_t rank = (uint32_t)(f / v->p->flag_count), flag = (uint32_t)(f % v->p->flag_count);
         uint64_t signallers = v->signaller_first[f + 1] - v->signaller_first[f];
+        bool wrong_sum = v->sums[f] != v->totals[f], shared_put = v->put_raised[f] && signallers > 1;
 
+        if (!wrong_sum && !shared_put)
+            continue;
         program_print_flag(v->p, flag, name, sizeof name);
-        if (v->sums[f] != v->totals[f])
-            verify_fail(v, "flags", "%s on rank %u is signalled %lu times an epoch, declared %lu", name, rank,
-                        (unsigned long)v->sums[f], (unsigned long)v->totals[f]);
-        if (v->put_raised[f] && signallers > 1)
-            verify_fail(v, "flags", "%s on rank %u is raised by a put and by %lu more", name, rank,
-                        (unsigned long)signallers - 1);
+        user[0] = '\0';
+        if (v->report->violations < VERIFY_VIOLATIONS_MAX)
+            describe_user(v, f, user, sizeof user);
+        if (wrong_sum)
+            verify_fail(v, "flags", "%s on rank %u is signalled %lu times an epoch, declared %lu%s", name, rank,
+                        (unsigned long)v->sums[f], (unsigned long)v->totals[f], user);
+        if (shared_put)
+            verify_fail(v, "flags", "%s on rank %u is raised by a put and by %lu more%s", name, rank,
+                        (unsigned long)signallers - 1, user);
     }
 }
 

@@ -387,6 +387,55 @@ static bool in_slice(const struct io_slice *io, const struct patch *p)
     return p->row >= io->row && p->row < io->row + io->rows;
 }
 
+/* ---- who wrote what is wrong ---- */
+
+struct writer {
+    const struct verifier *v;
+    const struct patch *patch;
+    uint32_t rank, buffer;
+    bool writes, found;
+    struct task_place at; /* the last of them */
+};
+
+static bool overlap(uint64_t a, uint64_t a_count, uint64_t b, uint64_t b_count)
+{
+    return a < b + b_count && b < a + a_count;
+}
+
+static void look_at_access(void *arg, const struct access *a)
+{
+    struct writer *w = arg;
+
+    w->writes |= a->write && a->window == w->rank && a->buffer == w->buffer &&
+                 overlap(a->row, a->rows, w->patch->row, w->patch->rows) &&
+                 overlap(a->col, a->cols, w->patch->col, w->patch->cols);
+}
+
+static void look_for_writer(void *arg, struct task_place at, const struct task *t)
+{
+    struct writer *w = arg;
+
+    w->writes = false;
+    verify_each_access(w->v, at.rank, t, look_at_access, w);
+    if (!w->writes)
+        return;
+    w->found = true;
+    w->at = at;
+}
+
+static void fail_patch(struct tracing *x, uint32_t rank, uint32_t buffer, const struct patch *p, const char *holds)
+{
+    struct writer w = {.v = x->v, .patch = p, .rank = rank, .buffer = buffer};
+    char task[VERIFY_TASK_TEXT_BYTES] = "";
+
+    verify_each_task(x->v, look_for_writer, &w);
+    if (w.found)
+        verify_describe(x->v, w.at, task);
+    verify_fail(x->v, "coverage", "%s[%lu..%lu, %lu..%lu] of rank %u holds %s%s%s", x->v->p->buffers[buffer].name,
+                (unsigned long)p->row, (unsigned long)(p->row + p->rows - 1), (unsigned long)p->col,
+                (unsigned long)(p->col + p->cols - 1), rank, holds, w.found ? "\n    written by  " : "", task);
+}
+
 static void check_output(struct tracing *x, uint32_t rank, const struct io_slice *io)
 {
     const char *name = x->v->p->buffers[io->buffer].name;
@@ -406,12 +455,10 @@ static void check_output(struct tracing *x, uint32_t rank, const struct io_slice
             covered += p->rows * p->cols;
             if (right)
                 continue;
-            verify_fail(x->v, "coverage", "%s[%lu..%lu, %lu..%lu] of rank %u holds %s", name, (unsigned long)p->row,
-                        (unsigned long)(p->row + p->rows - 1), (unsigned long)p->col,
-                        (unsigned long)(p->col + p->cols - 1), rank,
-                        p->symbol.tensor == io->tensor && p->symbol.sum != whole
-                            ? "a sum with contributions missing or counted twice"
-                            : "elements of another place");
+            fail_patch(x, rank, io->buffer, p,
+                       p->symbol.tensor == io->tensor && p->symbol.sum != whole
+                           ? "a sum with contributions missing or counted twice"
+                           : "elements of another place");
             return;
         }
     }

@@ -27,12 +27,14 @@ expect 2 'missing.jsonl' report missing.jsonl
 head -1 r.jsonl >nothing.jsonl
 expect 2 'no point in any' report nothing.jsonl
 expect 2 'nowhere.json: No such file' report r.jsonl --trace nowhere.json
-expect 2 '\.: is empty, or a folder' report r.jsonl --trace .
+expect 2 '\.: is a folder' report r.jsonl --trace .
+mkfifo pipe
+expect 2 'pipe: is a folder, device or pipe' report r.jsonl --trace pipe
 expect 2 'not a trace' report r.jsonl --trace r.jsonl
 gzip -dc r-0.json.gz | head -20 >cut.json
 expect 2 'cut.json:20: ends too early' report r.jsonl --trace cut.json
 head -c 2000 r-0.json.gz >cut.json.gz
-expect 2 'cut.json.gz' report r.jsonl --trace cut.json.gz
+expect 2 'cut.json.gz:[0-9]+: ends too early' report r.jsonl --trace cut.json.gz
 sed 's/"dur":[0-9.]*/"dur":-1/' "$(gzip -dc r-0.json.gz >whole.json; echo whole.json)" >negative.json
 expect 2 'a slice without a time' report r.jsonl --trace negative.json
 printf 'kernel,shape\nag_gemm,"M=1",7\n' >table.csv

@@ -21,7 +21,7 @@ cmp one.csv four.csv || fail "--jobs changes results"
 # Columns line up, for large numbers too: verdicts stand below their heading.
 expect 0 'best' run small.yaml --output none --set 'problem.m=[256,1048576]'
 awk '/^# kernel/ { at = index($0, "verdict") }
-     /^ ag_gemm/ && substr($0, at - 1) !~ /^ (best|ok|slower) / { exit 1 }' out ||
+     /^ ag_gemm/ && substr($0, at - 1) !~ /^ (best|ok|slower)( |$)/ { exit 1 }' out ||
     fail "columns do not line up"
 
 "$MKERNEL" run small.yaml --json --output none | "$JSON_LINES" >out || fail "--json: not JSON lines"
@@ -54,6 +54,12 @@ expect 0 'loses to NCCL.*\(and trails hand-overlapped streams: .*little of the t
 expect 2 'nothing to compare: [^;]*\.$' run moe.yaml --output none --set problem.routing=hot
 expect 2 'of different kinds' run moe.yaml --set 'problem.kernel=[moe_dispatch_gemm,moe_dispatch_ffn_combine]'
 
+# Columns stand below each other whatever the names, and lines end where their text does
+sed "s/unfused: *{}/größer: {program: unfused}/" small.yaml >names.yaml
+expect 0 '^ ag_gemm .* 2 x 2        größer  -          isolated' run names.yaml --output none
+expect 0 '^ ag_gemm .* 2 x 2        fused   comm_sms=8 isolated' run names.yaml --output none
+grep -q ' $' out && fail "blanks at a line's end"
+
 # A threshold that nothing meets
 printf 'threshold: 1000\n' | cat small.yaml - >strict.yaml
 expect 3 'below the threshold of 1000' run strict.yaml --output none
@@ -65,6 +71,18 @@ expect 5 'cannot create folder' run small.yaml --output /proc/nothing/r.jsonl
 grep -q '^ ag_gemm' out || fail "no table although only the file failed"
 "$MKERNEL" run small.yaml --output none >/dev/full 2>out
 [ $? -eq 5 ] || fail "a full standard output is not reported"
+
+# The record holds the scenario that was run, whatever has become of its file since.  A reader of the pipe opens it
+# behind the one who writes, who has read the file by then.
+cp small.yaml moving.yaml
+mkfifo pipe
+"$MKERNEL" run moving.yaml --quiet --output pipe >out 2>&1 &
+exec 4<pipe
+echo 'seed: nonsense' >moving.yaml
+head -1 <&4 >first
+exec 4<&-
+wait $!
+grep -q '"scenario_text":"problem:  {kernel: ag_gemm' first || fail "not the scenario that was run: $(cat first)"
 
 # Two files: the worst decides
 expect 2 'missing.yaml' run small.yaml missing.yaml --output none

@@ -51,9 +51,10 @@ expect 0 'comm_sms' list kernels
 expect 0 'sim: ' list backends
 expect 0 'timing:' list keys
 expect 0 '^ok +SimGrid' doctor
+"$MKERNEL" list backends | grep -q '^  cuda:' || expect 0 '^absent \(optional\) +CUDA  ' doctor
 expect 0 'everything that small.yaml needs is here' doctor small.yaml
 expect 0 '"verdict": "ok"' doctor --json
-expect 5 '^missing +memory' doctor small.yaml --backend cpu --set 'problem.m=8388608' --set 'problem.k=65536'
+expect 5 '^missing +memory' doctor small.yaml --backend cpu --set 'problem.m=524288' --set 'problem.k=65536'
 expect 0 '^not looked at +memory' doctor --root .
 cd "$SOURCE" || exit 1
 "$MKERNEL" list machines >"$WORK/out" && grep -q hgx-h200-cx7 "$WORK/out" || FAILED=1

@@ -8,6 +8,7 @@
 #include "../conformance/script.h"
 #include "../suite.h"
 #include "backends/backends.h"
+#include "backends/ops/hang_report.h"
 
 enum { GO, LANDED, SENT }; /* flags, each its own group */
 
@@ -240,6 +241,25 @@ START_TEST(an_interrupted_run_says_where_it_stood)
 }
 END_TEST
 
+/* Where a run is stopped on its way, a signal that nobody still owes may be in flight. */
+START_TEST(what_is_on_its_way_is_not_called_missing)
+{
+    struct program p = {0};
+    struct hang_rank rank = {.epoch = 1};
+    struct stuck waiting = {.rank = 0, .index = 1, .epoch = 1, .step = STUCK_NO_STEP, .flag = GO, .wanted = 1};
+    struct hang h = {.program = &p, .ranks = &rank, .stuck = &waiting, .stuck_count = 1, .stopped = true};
+    char report[2000];
+
+    too_few_signals(&p);
+    rank.popped[main_queue] = 2;
+    hang_report_write(&h, "stopped from outside", report, sizeof report);
+    ck_assert_msg(strstr(report, "held up by: all tasks that signal go[0] of rank 0 have done so, 1 an epoch, and what "
+                                 "they sent is on its way, or too little\n"),
+                  "%s", report);
+    program_fini(&p);
+}
+END_TEST
+
 /* ---- a screen ---- */
 
 static void many_waits(struct program *p)
@@ -272,6 +292,7 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, a_hang_is_explained, 0, backend_count() * ROWS);
     tcase_add_loop_test(tc, an_interrupted_run_says_where_it_stood, 0, backend_count());
+    tcase_add_test(tc, what_is_on_its_way_is_not_called_missing);
     tcase_add_loop_test(tc, a_report_fits_a_screen, 0, backend_count());
     suite_add_tcase(s, tc);
     return suite_run(s);

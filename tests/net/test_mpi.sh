@@ -61,7 +61,7 @@ together 2 'three.yaml:3:19: nodes: 3 in the scenario, but 2 processes' run thre
 together 2 'backend sim runs all nodes in one process' run gemm.yaml
 together 2 'loopback stays inside one process' run attention.yaml --backend cpu --output none
 together 2 'did you mean "ofi"' run gemm.yaml --backend cpu --transport off
-together 2 'no option "povider": did you mean "provider"' run attention.yaml $HERE --output none \
+together 2 'no option "povider"; did you mean "provider"' run attention.yaml $HERE --output none \
     --set 'cpu.transport_options=povider=tcp'
 [ "$(grep -c povider out)" -eq 1 ] || fail "both nodes' words are printed"
 if grep -q '^absent (optional) *cuda backend *no CUDA device' doctor; then

@@ -23,7 +23,11 @@ static bool is_refused(struct mutant *m, const struct problem *global)
     struct program p = mutant_program(m);
     struct verify_report report;
 
-    return verify_program(&p, global, 1024, &report) != ST_OK;
+    if (verify_program(&p, global, 1024, &report) == ST_OK)
+        return false;
+    ck_assert_msg(strstr(report.text, ", queue ") || strstr(report.text, "no task waits for it"),
+                  "no task is named:\n%s", report.text);
+    return true;
 }
 
 static uint32_t name_index(const char **names, uint32_t room, const char *name)

@@ -111,6 +111,7 @@ static struct tune_config config(uint64_t points, uint64_t seed, uint32_t jobs)
 }
 
 static struct params own;
+static const struct machine machine = {.gpu = {.memory_bytes = 1}};
 static struct point points[2];
 
 /* One problem with one program of its own and a baseline that takes `nccl_ps`. */
@@ -118,6 +119,7 @@ static struct scenario make_scenario(uint64_t left, uint64_t nccl_ps)
 {
     own = (struct params){.left = left, .right = 1, .fixed = 4};
     points[0] = (struct point){.kernel = &valley,
+                               .machine = &machine,
                                .world = {1, 1},
                                .variant = "fused",
                                .params = &own,
