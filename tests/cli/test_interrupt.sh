@@ -4,7 +4,7 @@
 
 # Small points first, then one that takes many seconds.
 cat >long.yaml <<'END'
-problem:  {kernel: ag_gemm, m: [256, 262144], n: m, k: 16384}
+problem:  {kernel: ag_gemm, m: [256, 262144], n: m/2, k: 16384}
 machine:  hgx-h200-cx7
 world:    {nodes: 16, gpus_per_node: 8}
 variants: {fused: {tile_m: 16, tile_n: 16}}
