@@ -89,7 +89,8 @@ static struct gpu_queue queue_of(const struct rig *r, const struct rig_rank *ran
     };
 }
 
-static struct gpu_worker worker_of(const struct rig *r, const struct rig_rank *rank, uint32_t crew, uint32_t turn)
+/* The first of its crew. */
+static struct gpu_worker worker_of(const struct rig *r, const struct rig_rank *rank, uint32_t crew)
 {
     const struct program *p = r->program;
     struct gpu_worker w = {
@@ -102,7 +103,6 @@ static struct gpu_worker worker_of(const struct rig *r, const struct rig_rank *r
                  .tail = (uintptr_t)rank->fifo.tail,
                  .slots = (uintptr_t)rank->fifo.slots,
                  .capacity = rank->fifo.capacity},
-        .turn = turn,
     };
 
     for (uint32_t i = 0; i < w.queue_count; i++)
@@ -119,9 +119,12 @@ static enum status create_workers(struct rig *r, struct device *d)
     if (!d->workers)
         return rig_fail(r, ST_MEMORY, "cuda: no memory for the workers");
     for (uint32_t i = 0; i < d->rank_count; i++)
-        for (uint32_t c = 0; c < r->program->crew_count; c++)
-            for (uint32_t k = 0; k < r->crew_workers[c]; k++)
-                d->workers[count++] = worker_of(r, &r->ranks[d->first_rank + i], c, k);
+        for (uint32_t c = 0; c < r->program->crew_count; c++) {
+            struct gpu_worker w = worker_of(r, &r->ranks[d->first_rank + i], c);
+
+            for (; w.turn < r->crew_workers[c]; w.turn++)
+                d->workers[count++] = w;
+        }
     return ST_OK;
 }
 
